@@ -21,13 +21,11 @@ const shownHistory = 5;
 /** Reads everything within reach that Redis knows at one moment, and measures the speed of runs between two readings. */
 export class OverviewReader {
   readonly #session: Session;
-  readonly #separateLimits: boolean;
   readonly #reach: Reach;
   #meters = new Map<string, RateMeter>();
 
-  constructor(session: Session, separateLimits: boolean, reach: Reach) {
+  constructor(session: Session, reach: Reach) {
     this.#session = session;
-    this.#separateLimits = separateLimits;
     this.#reach = reach;
   }
 
@@ -55,7 +53,7 @@ export class OverviewReader {
   async #readTarget(target: Target, active: readonly ListedRun[], now: number) {
     const { redis } = this.#session;
     const [facts, workers, schedules] = await Promise.all([
-      targetFacts(this.#session, target, this.#separateLimits, active),
+      targetFacts(this.#session, target, active),
       readWorkers(this.#session, target),
       listSchedules(redis, target.fp),
     ]);
@@ -85,13 +83,8 @@ function liveStates({ baseUrl, account }: Target, active: readonly ListedRun[]):
 }
 
 /** A target as `status --json` prints it, and its runs that have not ended. */
-export async function targetFacts(
-  { redis }: Session,
-  target: Target,
-  separateLimits: boolean,
-  active: readonly ListedRun[],
-) {
-  return statusFacts(await readTargetStatus(redis, target, separateLimits), active);
+export async function targetFacts({ redis }: Session, target: Target, active: readonly ListedRun[]) {
+  return statusFacts(await readTargetStatus(redis, target), active);
 }
 
 /** The same for a status that was already read. */

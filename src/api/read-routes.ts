@@ -177,9 +177,9 @@ export const readRoutes: readonly Route[] = [
     about: 'within reach',
     summary: 'every target, with its stop, rate and waits',
     answer: shapes.list(shapes.target),
-    handle: async ({ deps: { session, config }, caller }) => {
+    handle: async ({ deps: { session }, caller }) => {
       const { active, targets } = await openRunIndex(session.redis).read(caller.reach);
-      const facts = targets.map((target) => targetFacts(session, target, config.separateLimits, active));
+      const facts = targets.map((target) => targetFacts(session, target, active));
       return { items: await Promise.all(facts) };
     },
   }),
@@ -197,8 +197,8 @@ export const readRoutes: readonly Route[] = [
     role: 'read',
     summary: 'a target as --server shows it',
     answer: shapes.targetRecord,
-    handle: async ({ deps: { session, config }, params }) =>
-      readTargetRecord(session.redis, await findKnownTarget(session, params.fp!), config.separateLimits),
+    handle: async ({ deps: { session }, params }) =>
+      readTargetRecord(session.redis, await findKnownTarget(session, params.fp!)),
   }),
   route({
     method: 'get',
@@ -274,9 +274,9 @@ function withoutSecrets(schedule: Schedule): Schedule {
 }
 
 /** The one reading of everything within reach, shared by all viewers with this reach. */
-function overviewOf({ deps: { streams, session, config }, caller: { reach } }: Pick<Call, 'deps' | 'caller'>) {
+function overviewOf({ deps: { streams, session }, caller: { reach } }: Pick<Call, 'deps' | 'caller'>) {
   return streams.live(`overview ${reachKey(reach)}`, 'snapshot', () => {
-    const reader = new OverviewReader(session, config.separateLimits, reach);
+    const reader = new OverviewReader(session, reach);
     return () => reader.read();
   });
 }
@@ -320,11 +320,11 @@ function readCursor(text: string): RunCursor {
   return { at: Number(at), id: id! };
 }
 
-async function targetDetail({ session, config }: ApiDeps, fp: string) {
+async function targetDetail({ session }: ApiDeps, fp: string) {
   const target = await findKnownTarget(session, fp);
   const { active } = await openRunIndex(session.redis).read();
   const [facts, workers, audit] = await Promise.all([
-    targetFacts(session, target, config.separateLimits, active),
+    targetFacts(session, target, active),
     readWorkers(session, target),
     readTargetAudit(session.redis, fp),
   ]);

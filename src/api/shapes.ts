@@ -200,7 +200,7 @@ export const target = z.looseObject({
   per_second: optional(z.number()),
   limit: optional(z.looseObject({ rate: text })).describe('the limit of all that is sent to it'),
   min_grace: optional(z.looseObject({ grace: text })).describe('the shortest grace period of its later runs'),
-  limiters: z.array(z.looseObject({ scope: text, per_second: z.number() })),
+  limiter: optional(z.looseObject({ per_second: z.number() })).describe('null: nothing was ever sent there'),
   runs: z.record(text, count).describe('runs that have not ended, by state'),
 });
 

@@ -91,10 +91,10 @@ function seeing(
 
 /** Does an action on the target of the path, in the name of the caller. */
 async function change({ deps, params, body, caller }: Call<unknown, { reason: string }>, work: Work) {
-  const { session, config } = deps;
+  const { session } = deps;
   const target = await findKnownTarget(session, params.fp!);
   const action = { target, by: { who: caller.name, reason: body.reason } };
-  const { status, isChanged } = await work(localTargets(session, config.separateLimits), action);
+  const { status, isChanged } = await work(localTargets(session), action);
   const { active } = await openRunIndex(session.redis).read();
   return { ...statusFacts(status, active), changed: isChanged };
 }

@@ -134,10 +134,10 @@ const isOnRetry: Record<SettingFor<'list'>, boolean> = {
 export const retryInput = [...settingsFor('list').filter((name) => isOnRetry[name]), 'maxDeletes'] as const;
 
 /** Where requests go, and the credentials for them. */
-export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy', 'separateLimits'] as const;
+export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy'] as const;
 
 /** Settings that name a target, for commands that send it nothing. */
-export const targetName = ['baseUrl', 'account', 'clientId', 'allowHttp', 'separateLimits'] as const;
+export const targetName = ['baseUrl', 'account', 'clientId', 'allowHttp'] as const;
 
 /** Settings that name the receivers of events. */
 export const notifying = ['notify', 'notifySecretFile', 'dashboardUrl'] as const;

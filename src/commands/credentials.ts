@@ -38,7 +38,6 @@ export function serviceOptions(
       proxy: config.proxy ?? null,
     },
     maxConcurrency: config.maxConcurrency,
-    separateLimits: config.separateLimits,
     retryDelaysMs: config.retryDelays,
     unreachableTimeoutMs: config.unreachableTimeoutMs,
     stopFile: config.stopFile ?? null,

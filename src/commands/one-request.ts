@@ -39,7 +39,7 @@ export async function whyNotSent(
   const { target } = await readStops(redis, sentTo.fp);
   const stop = target ?? (config.stopFile === undefined ? null : await readStopFile(config.stopFile, Date.now()));
   if (stop !== null) return stopAdvice(stop, commandFor(toType, 'start-all', sentTo));
-  const held = (await readTargetState(redis, sentTo.fp)).find(({ hold }) => hold !== null)?.hold;
+  const held = (await readTargetState(redis, sentTo.fp))?.hold;
   return held ? `${held.reason}; ${duration(held.leftMs)} left` : null;
 }
 

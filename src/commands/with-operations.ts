@@ -21,7 +21,7 @@ const local: { [F in Family]: () => Promise<(session: EarlySession, invocation: 
   plans: async () => (await import('../operations/local-plans.ts')).localPlans,
   targets: async () => {
     const { localTargets } = await import('../operations/local-targets.ts');
-    return (session, { config }) => localTargets(session, config.separateLimits);
+    return localTargets;
   },
 };
 

@@ -280,17 +280,6 @@ export const runSettings = {
     fallback: 0,
     help: 'accept the run, and send nothing of it for this long, so that it can be cancelled: 15min; none: start at once',
   }),
-  separateLimits: setting({
-    use: 'process',
-    flag: 'separate-limits',
-    env: 'EXPUNGE_SEPARATE_LIMITS',
-    arg: null,
-    parse: parse.flag,
-    fallback: false,
-    get help() {
-      return `the API limits ${resourcesText('and')} separately`;
-    },
-  }),
   maxConcurrency: setting({
     use: 'process',
     flag: 'max-concurrency',

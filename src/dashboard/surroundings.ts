@@ -59,20 +59,17 @@ function runsOf({ runs = {} }: Target) {
 
 /** The conditions that hold a target, in words. */
 function conditionsOf(target: Target) {
-  const { stop, limiters, runs, processes, limit, min_grace: grace, stopped_processes: stopped } = target;
-  const of = (scope: string) => (limiters.length > 1 ? `${scope}: ` : '');
+  const { stop, limiter, runs, processes, limit, min_grace: grace, stopped_processes: stopped } = target;
   const words: Content[] = [
     ...(runs.running && processes === 0 ? [html`<b class="bad">No process</b> deletes its runs`] : []),
     ...(stop
       ? [html`<b class="bad">Stopped</b> by ${stop.who || stop.by}: ${stop.reason}, since ${time(stop.at)}`]
       : []),
     ...(stopped > 0 ? [`${plural(stopped, 'processes')} stopped by a file`] : []),
-    ...limiters.flatMap(({ scope, hold, outage }) => [
-      ...(hold ? [html`<b>Waits</b> until ${time(hold.until)}: ${of(scope)}${hold.reason}`] : []),
-      ...(outage
-        ? [html`<b class="bad">Circuit open</b> since ${time(outage.since)}: ${of(scope)}${outage.reason}`]
-        : []),
-    ]),
+    ...(limiter?.hold ? [html`<b>Waits</b> until ${time(limiter.hold.until)}: ${limiter.hold.reason}`] : []),
+    ...(limiter?.outage
+      ? [html`<b class="bad">Circuit open</b> since ${time(limiter.outage.since)}: ${limiter.outage.reason}`]
+      : []),
     ...(limit ? [limitWords(limit)] : []),
     ...(grace ? [`Grace of at least ${grace.grace} by ${grace.who}: ${grace.reason}`] : []),
   ];
@@ -86,8 +83,8 @@ function limitWords({ rate: text, used, who, reason }: NonNullable<Target['limit
 }
 
 function targetButtons(target: Target) {
-  const { fp, stop, limiters, revision } = target;
-  const isHeld = limiters.some(({ hold, outage }) => hold?.why === 'retry_after' || outage); // only these can be released
+  const { fp, stop, limiter, revision } = target;
+  const isHeld = limiter?.hold?.why === 'retry_after' || limiter?.outage; // only these can be released
   const opens = (action: string, title: string, text: string) => () =>
     ask({
       title: `${title} ${parseHost(target.target)}?`,

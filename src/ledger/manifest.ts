@@ -25,11 +25,6 @@ export function decodeChunk(n: number, bytes: Buffer): Chunk {
   return { n, resource, ids: where.map((_, index) => idAt(index)), positions: where };
 }
 
-/** The resource of a chunk. Throws INTERNAL for other bytes. */
-export function resourceOfChunk(n: number, bytes: Buffer): Resource {
-  return unpack(n, bytes).resource;
-}
-
 /** The ids of a chunk. Each is decoded when it is read, because deleting needs it only for a moment. */
 export type ChunkIds = { resource: Resource; idAt(index: number): string };
 

@@ -125,11 +125,13 @@ export async function storeRefusals(redis: RedisClient, fp: string, receiver: st
 
 const waitPrefix = 'run ';
 
-/** Reads since when each scope of a target has been unavailable, according to the last event about it; in ms since 1970. */
-export async function readPublishedOutages(redis: RedisClient, fp: string): Promise<Record<string, number>> {
-  const found = Object.entries(await redis.hgetall(keys.outages(fp)));
-  const outages = found.filter(([scope]) => !scope.startsWith(waitPrefix));
-  return Object.fromEntries(outages.map(([scope, since]) => [scope, Number(since)]));
+/** Since when a target has been in an outage, and since when it has accepted nothing, by the last event about each; ms since 1970, null = it is over. */
+export type PublishedTroubles = { outage: number | null; stall: number | null };
+
+/** Reads these times. */
+export async function readPublishedTroubles(redis: RedisClient, fp: string): Promise<PublishedTroubles> {
+  const [outage = null, stall = null] = await redis.hmget(keys.outages(fp), 'outage', 'stall');
+  return { outage: outage === null ? null : Number(outage), stall: stall === null ? null : Number(stall) };
 }
 
 /** The facts about a run that waits for a cause, as text. */
@@ -157,15 +159,15 @@ export async function publishWait(
   await changePublished(redis, fp, { field: `${waitPrefix}${run} ${why}`, from, to }, event);
 }
 
-/** Records that an outage began, or ended (`to` null), with its event (null = none), unless another process has recorded it. */
-export async function publishOutage(
+/** Records that an outage or a stall began, or ended (`to` null), with its event (null = none), unless another process has recorded it. */
+export async function publishTrouble(
   redis: RedisClient,
   fp: string,
-  change: { scope: string; from: number | null; to: number | null },
+  field: keyof PublishedTroubles,
+  { from, to }: { from: number | null; to: number | null },
   event: OutboxEvent | null,
 ): Promise<void> {
-  const { scope, from, to } = change;
-  await changePublished(redis, fp, { field: scope, from, to }, event);
+  await changePublished(redis, fp, { field, from, to }, event);
 }
 
 async function changePublished(
@@ -178,7 +180,7 @@ async function changePublished(
   await redis.eval(publishedLua, 3, keys.outages(fp), ...outboxKeys(fp), ...published, ...eventArguments(event));
 }
 
-// KEYS 1 outages  2 outbox  3 events  ARGV 1 scope, or run and cause  2 its old value, or ''  3 its new value, or ''  4 id  5 body
+// KEYS 1 outages  2 outbox  3 events  ARGV 1 outage, stall, or run and cause  2 its old value, or ''  3 its new value, or ''  4 id  5 body
 const publishedLua = `${addEventFunction}
 if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return end
 if ARGV[3] == '' then redis.call('HDEL', KEYS[1], ARGV[1]) else redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) end

@@ -6,30 +6,19 @@ import { keys } from '../redis/keys.ts';
 import { probeWritesOfOthers } from '../redis/writes.ts';
 import { readNextAttempt } from './backlog.ts';
 import { type ListedRun, readListed } from './list-runs.ts';
-import { limitersFor } from './run-limiters.ts';
 import { findStandings, type Reading, type Standing, seenFromOutside } from './standing.ts';
 
 /** Lists what holds a run back, in the order of `causes`. */
 export type StandingsOf = (run: ListedRun) => Standing[];
 
 /** The facts about a target that do not depend on its runs. */
-export type AroundTarget = Pick<Reading, 'targets' | 'stops' | 'refused'>;
+export type AroundTarget = Pick<Reading, 'limiter' | 'stops' | 'refused'>;
 
 /** Reads these facts, and probes whether Redis accepts writes. */
 export async function readAround(redis: RedisClient, fp: string): Promise<AroundTarget> {
   const reads = [readTargetState(redis, fp), readStops(redis, fp), probeWritesOfOthers(redis, fp)] as const;
-  const [targets, stops, refused] = await Promise.all(reads);
-  return { targets, stops, refused };
-}
-
-/** Reads two more facts about a running run: which limiters of its target admit it, and when its failed ids are retried. */
-export async function readOwn(
-  redis: RedisClient,
-  run: string,
-  ofTarget: Reading['targets'] | Promise<Reading['targets']>,
-): Promise<Pick<Reading, 'targets' | 'nextTryAt'>> {
-  const [targets, nextTryAt] = await Promise.all([ofTarget, readNextAttempt(redis, run)]);
-  return { targets: await limitersFor(redis, run, targets), nextTryAt };
+  const [limiter, stops, refused] = await Promise.all(reads);
+  return { limiter, stops, refused };
 }
 
 /**
@@ -40,13 +29,8 @@ export async function readStandings(redis: RedisClient, runs: readonly ListedRun
   const moving = runs.filter(({ state }) => state === 'running');
   const around = new Map([...new Set(moving.map(fpOf))].map((fp) => [fp, readAround(redis, fp)]));
   const reads = moving.map(async (run) => {
-    const shared = around.get(fpOf(run))!;
-    const own = await readOwn(
-      redis,
-      run.id,
-      shared.then(({ targets }) => targets),
-    );
-    return [run.id, { ...(await shared), ...own }] as const;
+    const [shared, nextTryAt] = await Promise.all([around.get(fpOf(run))!, readNextAttempt(redis, run.id)]);
+    return [run.id, { ...shared, nextTryAt }] as const;
   });
   const known = new Map(await Promise.all(reads));
   return (run) =>
@@ -69,7 +53,7 @@ export function targetStandings(target: Target, around: AroundTarget): Standing[
 
 /** A run that is not running needs no facts: its state is the whole reason. */
 const nothingKnown: AroundTarget = {
-  targets: [],
+  limiter: null,
   stops: { target: null, processes: [], tokenless: [], alive: 0 },
   refused: '',
 };

@@ -54,7 +54,7 @@ export type Standing = {
 export type Reading = {
   now: number; // ms since 1970
   target: { baseUrl: string; account: string };
-  targets: readonly TargetState[]; // its limiters
+  limiter: TargetState | null; // of the target; null = nothing was ever sent there
   stops: TargetStops;
   run: StandingRun | null; // null = the question is about the target alone
   isAbandoned: boolean; // the command of a running run has ended
@@ -167,12 +167,12 @@ function otherDefinition({ process, why, at }: Misfit): Standing {
   return { ...byNobody, why: 'other_definition', text, since: at, next };
 }
 
-function processStandings({ run, target, targets, stops, isAbandoned, here, now }: Reading): Standing[] {
+function processStandings({ run, target, limiter, stops, isAbandoned, here, now }: Reading): Standing[] {
   if (isAbandoned && run !== null) return [deadCommand(run), ...stopStandings(stops.target, target)];
   const own = run === null ? stops : stopsFor(run, stops);
-  const isUnasked = stops.said === undefined && targets.some((limiter) => !isSilent(limiter));
+  const isUnasked = stops.said === undefined && limiter !== null && !isSilent(limiter);
   if (run !== null && here === null && own.alive === 0 && !isUnasked)
-    return [...stopStandings(stops.target, target), run.detached ? noWorker(target, targets, now) : deadCommand(run)];
+    return [...stopStandings(stops.target, target), run.detached ? noWorker(target, limiter, now) : deadCommand(run)];
   const tokenWait = here === null ? sharedWait(own) : here.tokenWait && { reason: here.tokenWait, since: null };
   return [
     ...stopStandings(here === null ? stopFromOutside(own) : here.stop, target),
@@ -190,13 +190,12 @@ function deadCommand({ id, activeUntil, command }: StandingRun): Standing {
   };
 }
 
-function noWorker(target: Reading['target'], targets: readonly TargetState[], now: number): Standing {
-  const silentMs = Math.min(...targets.map((limiter) => limiter.silentMs));
+function noWorker(target: Reading['target'], limiter: TargetState | null, now: number): Standing {
   return {
     ...byNobody,
     why: 'no_worker',
     text: 'no worker of this target is alive',
-    since: targets.length > 0 && targets.every(isSilent) ? now - silentMs : null,
+    since: limiter !== null && isSilent(limiter) ? now - limiter.silentMs : null,
     next: (toType) => commandFor(toType, 'worker', target),
   };
 }
@@ -254,11 +253,10 @@ function windowStandings({ window: text }: StandingRun, now: number): Standing[]
   return [{ ...byNobody, why: 'window', text: `outside its window, continues ${windowTime(window, until)}`, until }];
 }
 
-/** The causes of the target. A target with one limiter for each resource is held if both limiters are. */
-function targetStandings({ target, targets, now }: Reading): Standing[] {
-  const live = liveLimiters(targets);
-  if (live.length === 0 || !live.every(({ hold, outage }) => hold !== null || outage !== null)) return [];
-  const { hold, outage } = live[0]!;
+/** The causes of the target. */
+function targetStandings({ target, limiter, now }: Reading): Standing[] {
+  if (limiter === null) return [];
+  const { hold, outage } = limiter;
   const release: Advice = (toType) => commandFor(toType, 'target release', target);
   const raise: Advice = (toType) => `${commandFor(toType, 'target limit', target)} LIMIT`;
   return [
@@ -274,7 +272,7 @@ function targetStandings({ target, targets, now }: Reading): Standing[] {
             next: hold.kind === 'retry_after' ? release : raise,
           },
         ]),
-    ...(outage === null || live.every(isSilent) ? [] : [outageOf(outage, release)]),
+    ...(outage === null || isSilent(limiter) ? [] : [outageOf(outage, release)]),
   ];
 }
 
@@ -284,11 +282,9 @@ function outageOf({ kind, reason, since, countsTries }: NonNullable<TargetState[
   return { why, text: `${reason}; probing with one id from time to time, ${cost}`, since, until: null, by: '', next };
 }
 
-/** The limiters in use. There are two if the resources have separate limits. */
-export function liveLimiters(targets: readonly TargetState[]): readonly TargetState[] {
-  const seen = targets.filter((target) => !isSilent(target) || target.hold !== null);
-  const busy = seen.filter(({ processes }) => processes > 0);
-  return busy.length > 0 ? busy : seen.slice(0, 1);
+/** Whether what is known of a limiter tells what happens now: a process calls it, or a wait that it knows is not over. */
+export function isInUse(limiter: TargetState | null): limiter is TargetState {
+  return limiter !== null && (!isSilent(limiter) || limiter.hold !== null);
 }
 
 const maxPermitMs = 5_000;

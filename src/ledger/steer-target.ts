@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { durationText } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import { readLimiterScopes } from '../limiter/read-target.ts';
 import { type Stop, stopFromStored } from '../limiter/stop.ts';
 import { type Rate, rateSetting, storedRate } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -39,7 +38,7 @@ export function targetChanged(): ExpungeError {
 }
 
 /**
- * Ends the wait or the lower rate that the server asked for, and an open circuit, in all limiters of a target. Its processes follow with their next
+ * Ends the wait or the lower rate that the server asked for, and an open circuit, in the limiter of a target. Its processes follow with their next
  * call, 100 ms later. Returns false if there was nothing to end.
  */
 export function releaseTarget(redis: RedisClient, fp: string, author: Author): Promise<boolean> {
@@ -106,7 +105,7 @@ local function noteLifted(key, id)
 end
 `;
 
-// KEYS 1 bounds  2 audit of the target  3 lifted actions  4 revision  5… its limiters
+// KEYS 1 bounds  2 audit of the target  3 lifted actions  4 revision  5 its limiter
 // ARGV 1 release, forget, limit or grace  2 rate or ms as stored, '' = none  3 who  4 reason  5 at  6 audit entry  7 names the action
 //      8 the revision that was seen, or ''
 // Returns 1 if anything changed, -1 if a limit or a grace was refused because the target has changed.
@@ -116,25 +115,26 @@ local now = time[1] * 1000 + time[2] / 1000
 local isChanged = false
 
 -- The epoch separates permits and answers from before the change. An update of the state that is under way finds that its turn is over.
-local function begin(key, mark)
-  redis.call('HINCRBY', key, 'turn', 1)
-  redis.call('HSET', key, mark, redis.call('HINCRBY', key, 'epoch', 1), 'validFrom', string.format('%.4f', now), 'tat', string.format('%.4f', now))
+local limiter = KEYS[5]
+local function begin(mark)
+  redis.call('HINCRBY', limiter, 'turn', 1)
+  redis.call('HSET', limiter, mark, redis.call('HINCRBY', limiter, 'epoch', 1), 'validFrom', string.format('%.4f', now), 'tat', string.format('%.4f', now))
   isChanged = true
 end
 
-local function release(key)
-  local held = redis.call('HMGET', key, 'holdUntil', 'closed', 'announced')
+local function release()
+  local held = redis.call('HMGET', limiter, 'holdUntil', 'closed', 'announced')
   if tonumber(held[1] or '0') <= now and not held[2] and (held[3] or '') == '' then return end
-  redis.call('HDEL', key, 'holdUntil', 'holdWhy', 'closed', 'closedWhy', 'closedAt', 'outageSince', 'probeGap', 'probeAt',
+  redis.call('HDEL', limiter, 'holdUntil', 'holdWhy', 'closed', 'closedWhy', 'closedAt', 'outageSince', 'probeGap', 'probeAt',
     'unreachableAt', 'alarmWhy', 'alarmKind', 'announced', 'claimLeft', 'claimEndsAt')
-  redis.call('HSET', key, 'released', 1) -- for the next state
-  begin(key, 'releasedEpoch')
+  redis.call('HSET', limiter, 'released', 1) -- for the next state
+  begin('releasedEpoch')
 end
 
-local function forget(key)
-  if redis.call('HEXISTS', key, 'state') == 0 then return end
-  redis.call('HDEL', key, 'state', 'rate', 'phase', 'high', 'inFlight', 'recall')
-  begin(key, 'dropEpoch')
+local function forget()
+  if redis.call('HEXISTS', limiter, 'state') == 0 then return end
+  redis.call('HDEL', limiter, 'state', 'rate', 'phase', 'high', 'inFlight', 'recall')
+  begin('dropEpoch')
 end
 
 local fields = ({
@@ -155,9 +155,7 @@ if fields then
   end
   isChanged = true
 end
-for i = 5, fields and 0 or #KEYS do
-  if ARGV[1] == 'release' then release(KEYS[i]) else forget(KEYS[i]) end
-end
+if ARGV[1] == 'release' then release() elseif ARGV[1] == 'forget' then forget() end
 if not isChanged then return 0 end
 ${noteAuditLua('KEYS[2]', 'ARGV[6]')}
 return 1
@@ -176,14 +174,7 @@ async function steer(
   bound: string,
   { seen, ...entry }: Entry,
 ): Promise<boolean> {
-  const scopes = await readLimiterScopes(redis, fp);
-  const all = [
-    keys.bounds(fp),
-    keys.targetAudit(fp),
-    keys.lifted(fp),
-    keys.targetRevision(fp),
-    ...scopes.map((scope) => keys.limiter(fp, scope)),
-  ];
+  const all = [keys.bounds(fp), keys.targetAudit(fp), keys.lifted(fp), keys.targetRevision(fp), keys.limiter(fp)];
   const noted = storedEntry({ by: 'operator', ...entry });
   const { who, reason, at } = entry;
   const said = [action, bound, who, reason, at, noted, newActionId(), seen ?? ''];

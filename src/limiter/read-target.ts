@@ -1,5 +1,4 @@
 import { boundText, partsOfLimit, type Rate, rateFromStored } from '../model/rate.ts';
-import { type Resource, resources } from '../model/resource.ts';
 import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { Closed } from './learning/closed.ts';
@@ -10,9 +9,8 @@ import { forgivenOutageMs } from './outage.ts';
 import { listQuotaUse, type QuotaUse, spentQuota } from './quotas.ts';
 import { workPauseMs } from './script-fields.ts';
 
-/** The state of a limiter of a target, for people. Rates are requests per second; times are ms since 1970 by the clock of Redis. */
+/** The state of the limiter of a target, for people. Rates are requests per second; times are ms since 1970 by the clock of Redis. */
 export type TargetState = {
-  scope: LimiterScope;
   at: number; // when this was read
   silentMs: number; // time since the last call of a process
   processes: number; // number of processes that want permits
@@ -21,7 +19,7 @@ export type TargetState = {
   use: number; // the part of it that was sent in the last second, from 0 to about 1
   limitMet: number; // the rate that was refused last, 0 = none yet
   learned: number | null; // the rate at which a new run begins, or the highest that was answered while none was refused; null = unknown yet
-  ceiling: number | null; // the share of this limiter in the limit of the target; null = it has none per second
+  ceiling: number | null; // the limit of the target; null = it has none per second
   advised: number | null; // the rate that the server's own headers leave
   inFlight: number; // requests at once, over the fleet
   isStarved: boolean; // whether permits wait for one of these requests to end
@@ -45,23 +43,6 @@ const silentAfterMs = 5_000;
 /** Whether no process works on the target any more: each would call at least once a second. The last state may be out of date. */
 export function isSilent({ silentMs }: TargetState): boolean {
   return silentMs >= silentAfterMs;
-}
-
-/** The scope of a limiter: all requests of a target, or the requests of one resource. */
-export type LimiterScope = Resource | 'all';
-
-export function limiterScopes(): readonly LimiterScope[] {
-  return ['all', ...resources];
-}
-
-/** The same, and the scopes of limiters that other processes have used: they may define other resources. Only reads. */
-export async function readLimiterScopes(redis: RedisClient, fp: string): Promise<readonly LimiterScope[]> {
-  return [...new Set([...limiterScopes(), ...(await redis.hkeys(keys.limiters(fp)))])];
-}
-
-/** The limiters of a target, which has one for everything, or one for each resource. */
-export function scopesFor({ separateLimits }: { separateLimits: boolean }): readonly LimiterScope[] {
-  return separateLimits ? resources : ['all'];
 }
 
 /** The limit that an operator has set for all requests to a target, how much of each quota is used, and when a used-up quota allows more; 0 = now. */
@@ -98,35 +79,14 @@ export async function readLimit(redis: RedisClient, fp: string): Promise<LimitNo
   return { limit: found, perSecond: partsOfLimit(rate).perSecond, quotas, spent, now };
 }
 
-/**
- * Reads the limiters of a target; none if nothing was ever sent to it. Only reads, in one round trip, or in two if there are limiters for resources
- * that are not defined here.
- */
-export async function readTargetState(redis: RedisClient, fp: string): Promise<TargetState[]> {
-  const here = limiterScopes();
-  const [limit, scopes, known] = await Promise.all([
+/** Reads the limiter of a target; null if nothing was ever sent to it. Only reads, in one round trip. */
+export async function readTargetState(redis: RedisClient, fp: string): Promise<TargetState | null> {
+  const [limit, limiter, members] = await Promise.all([
     readLimit(redis, fp),
-    readLimiterScopes(redis, fp),
-    readLimiters(redis, fp, here),
+    redis.hgetall(keys.limiter(fp)),
+    redis.hgetall(keys.limiterMembers(fp)),
   ]);
-  const others = await readLimiters(redis, fp, scopes.slice(here.length));
-  const { now } = limit;
-  return [...known, ...others].flatMap(({ scope, limiter, members }) => {
-    return toTargetState(scope, limiter, members, now, limit) ?? [];
-  });
-}
-
-type Limiter = { scope: LimiterScope; limiter: Hash; members: Hash };
-
-async function readLimiters(redis: RedisClient, fp: string, scopes: readonly LimiterScope[]): Promise<Limiter[]> {
-  const reads = scopes.map(async (scope) => {
-    const [limiter, members] = await Promise.all([
-      redis.hgetall(keys.limiter(fp, scope)),
-      redis.hgetall(keys.limiterMembers(fp, scope)),
-    ]);
-    return { scope, limiter, members };
-  });
-  return Promise.all(reads);
+  return toTargetState(limiter, members, limit.now, limit);
 }
 
 /**
@@ -136,31 +96,21 @@ async function readLimiters(redis: RedisClient, fp: string, scopes: readonly Lim
 export type LearnedStart = { perSecond: number; silentMs: number; isCapped: boolean; wasRefused: boolean };
 
 /** Reads the same from Redis. Only reads. */
-export async function readStart(
-  redis: RedisClient,
-  fp: string,
-  wanted: readonly LimiterScope[],
-): Promise<LearnedStart | null> {
-  const [targets, { perSecond }] = await Promise.all([readTargetState(redis, fp), readLimit(redis, fp)]);
-  return learnedStart(targets, wanted, perSecond);
+export async function readStart(redis: RedisClient, fp: string): Promise<LearnedStart | null> {
+  const [limiter, { perSecond }] = await Promise.all([readTargetState(redis, fp), readLimit(redis, fp)]);
+  return learnedStart(limiter, perSecond);
 }
 
-/** The learned rate of these limiters together, or the limit of their target, per second, if that is lower; null if neither is known. Pure. */
-export function learnedStart(
-  targets: readonly TargetState[],
-  wanted: readonly LimiterScope[],
-  limit: number | null = null,
-): LearnedStart | null {
-  const known = targets.filter(({ scope, learned }) => wanted.includes(scope) && learned !== null);
-  if (known.length === 0)
+/** The learned rate of a limiter, or the limit of its target, per second, if that is lower; null if neither is known. Pure. */
+export function learnedStart(limiter: TargetState | null, limit: number | null = null): LearnedStart | null {
+  const learned = limiter?.learned ?? null;
+  if (limiter === null || learned === null)
     return limit === null ? null : { perSecond: limit, silentMs: 0, isCapped: true, wasRefused: false };
-  const perSecond = known.reduce((sum, { learned }) => sum + learned!, 0);
-  const silentMs = Math.max(...known.map((target) => target.silentMs));
   return {
-    perSecond: Math.min(perSecond, limit ?? perSecond),
-    silentMs,
-    isCapped: limit !== null && perSecond >= limit,
-    wasRefused: known.some(({ limitMet }) => limitMet > 0),
+    perSecond: Math.min(learned, limit ?? learned),
+    silentMs: limiter.silentMs,
+    isCapped: limit !== null && learned >= limit,
+    wasRefused: limiter.limitMet > 0,
   };
 }
 
@@ -168,7 +118,6 @@ type Hash = Record<string, string>;
 
 /** Parses the two hashes of a limiter (see target.lua.ts); null if there is none. Pure. */
 export function toTargetState(
-  scope: LimiterScope,
   limiter: Hash,
   members: Hash,
   now: number,
@@ -182,7 +131,6 @@ export function toTargetState(
   const share = number('ceiling') > 0 ? number('ceiling') : null;
   const ceiling = perSecond === null ? null : lowest(share, perSecond);
   return {
-    scope,
     at: now,
     silentMs,
     processes: fleet.processes,
@@ -269,15 +217,9 @@ function fleetOf(members: Hash, seenAt: number) {
 
 /** Reads the number of requests at once that each process of a target has room for, if it has ids to send now. Only reads. */
 export async function readConnections(redis: RedisClient, fp: string): Promise<Map<string, number>> {
-  const scopes = (await readLimiterScopes(redis, fp)).map(async (scope) => {
-    const [members, seenAt] = await Promise.all([
-      redis.hgetall(keys.limiterMembers(fp, scope)),
-      redis.hget(keys.limiter(fp, scope), 'seenAt'),
-    ]);
-    return membersOf(members, Number(seenAt ?? 0));
-  });
-  const connections = new Map<string, number>();
-  for (const [process, n] of (await Promise.all(scopes)).flat())
-    connections.set(process, (connections.get(process) ?? 0) + n);
-  return connections;
+  const [members, seenAt] = await Promise.all([
+    redis.hgetall(keys.limiterMembers(fp)),
+    redis.hget(keys.limiter(fp), 'seenAt'),
+  ]);
+  return new Map(membersOf(members, Number(seenAt ?? 0)));
 }

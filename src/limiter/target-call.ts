@@ -21,11 +21,11 @@ type LimiterKeys = {
   limiters: string;
 };
 
-/** The keys of a target's limiter; `scope`: the requests that it is for. */
-export function limiterKeys(fp: string, scope: string): LimiterKeys {
+/** The keys of a target's limiter. */
+export function limiterKeys(fp: string): LimiterKeys {
   return {
-    limiter: allKeys.limiter(fp, scope),
-    members: allKeys.limiterMembers(fp, scope),
+    limiter: allKeys.limiter(fp),
+    members: allKeys.limiterMembers(fp),
     pace: allKeys.limitPace(fp),
     quotas: allKeys.limitQuotas(fp),
     stop: allKeys.stop(fp),

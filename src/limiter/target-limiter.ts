@@ -23,7 +23,7 @@ type LimiterOptions = {
   connections: number;
   /** Monotonic ms. */
   clock: () => number;
-  /** Whether this process had next to no time to spare since the last call; see worker/target-senders.ts. */
+  /** Whether this process had next to no time to spare since the last call; see worker/target-sender.ts. */
   isBusy(nowMs: number): boolean;
   /** The stop of this process alone, or null. */
   stopHere(): Stop | null;

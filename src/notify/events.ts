@@ -3,7 +3,7 @@ import type { RunChange } from '../ledger/changes.ts';
 import { conclusionText, judgeRun } from '../ledger/conclusion.ts';
 import { type HaltExample, haltExampleText, haltSelection } from '../ledger/halt-examples.ts';
 import type { KeptPlan } from '../ledger/kept-plans.ts';
-import type { OutboxEvent } from '../ledger/outbox.ts';
+import type { OutboxEvent, PublishedTroubles } from '../ledger/outbox.ts';
 import { countPending, isFinalized, type Run } from '../ledger/run.ts';
 import { type Standing, standingAdvice, standingFacts } from '../ledger/standing.ts';
 import { toExitCode } from '../ledger/summary.ts';
@@ -216,34 +216,34 @@ export function recoveredOccurrenceEvent(
   };
 }
 
-/** An outage of a target that has begun (`to`) or ended, for one of its limiters. */
-type OutageChange = { scope: string; from: number | null; to: number | null; reason: string; at: number };
+/** An outage of a target that has begun (`to`) or ended. */
+type OutageChange = { from: number | null; to: number | null; reason: string; at: number };
 
-/** The changes of outages. Throttling does not count as an outage: a used-up window is hit again and again. */
-export function outageChanges(
-  published: Readonly<Record<string, number>>,
-  states: readonly TargetState[],
-): OutageChange[] {
-  return states.flatMap(({ scope, outage, at }) => {
-    const isOut = outage?.kind === 'trouble' || outage?.kind === 'unreachable';
-    const [from, to] = [published[scope] ?? null, isOut ? outage.since : null];
-    // An outage that ended and began again between two looks makes two events.
-    const ended = from !== null && from !== to ? [{ scope, from, to: null, reason: '', at }] : [];
-    const begun = to !== null && from !== to ? [{ scope, from: null, to, reason: outage?.reason ?? '', at }] : [];
-    return [...ended, ...begun];
-  });
+/** The changes of the outage. Throttling does not count as an outage: a used-up window is hit again and again. */
+export function outageChanges({ outage: from }: PublishedTroubles, limiter: TargetState | null): OutageChange[] {
+  if (limiter === null) return [];
+  const { outage, at } = limiter;
+  const to = isOutage(outage) ? outage.since : null;
+  // An outage that ended and began again between two looks makes two events.
+  const ended = from !== null && from !== to ? [{ from, to: null, reason: '', at }] : [];
+  const begun = to !== null && from !== to ? [{ from: null, to, reason: outage?.reason ?? '', at }] : [];
+  return [...ended, ...begun];
 }
 
-export function outageEvent(target: Target, { scope, from, to, reason, at }: OutageChange): OutboxEvent {
+function isOutage(outage: TargetState['outage']): outage is NonNullable<TargetState['outage']> {
+  return outage?.kind === 'trouble' || outage?.kind === 'unreachable';
+}
+
+export function outageEvent(target: Target, { from, to, reason, at }: OutageChange): OutboxEvent {
   const since = to ?? from!;
   const isOver = to === null;
-  const what = scope === 'all' ? hostOf(target) : `${scope} on ${hostOf(target)}`;
+  const what = hostOf(target);
   const lasted = duration(Math.max(0, at - since));
   return {
-    id: `outage-${target.fp}-${scope}-${since}${isOver ? '-over' : ''}`,
+    id: `outage-${target.fp}-${since}${isOver ? '-over' : ''}`,
     type: isOver ? 'target.recovered' : 'target.outage',
     timestamp: isoTime(isOver ? at : since),
-    data: { ...ofTarget(target), scope, since: isoTime(since), ...(isOver ? {} : { reason }) },
+    data: { ...ofTarget(target), since: isoTime(since), ...(isOver ? {} : { reason }) },
     text: isOver
       ? `Outage over: ${what} answers again, after ${lasted}`
       : `Outage: no request to ${what} succeeds: ${visibleLine(reason)}`,
@@ -252,7 +252,6 @@ export function outageEvent(target: Target, { scope, from, to, reason, at }: Out
 
 /** A target that has accepted nothing for a quarter of an hour (`to`), or accepts requests again. `isAccepting`: whether a request was accepted. */
 type StallChange = {
-  scope: string;
   from: number | null;
   to: number | null;
   ms: number;
@@ -261,33 +260,24 @@ type StallChange = {
   at: number;
 };
 
-/** Published stalls are stored with the published outages, under this name. */
-const stallScope = (scope: string) => `stalled ${scope}`;
-
-/** The changes of stalls. An outage is published as an outage, and does not also become a stall. */
-export function stallChanges(
-  published: Readonly<Record<string, number>>,
-  states: readonly TargetState[],
-): StallChange[] {
-  return states.flatMap(({ scope, stalled, hold, outage, isAccepting, at }) => {
-    const from = published[stallScope(scope)] ?? null;
-    const isOutage = outage?.kind === 'trouble' || outage?.kind === 'unreachable';
-    const to = stalled !== null && (from !== null || !isOutage) ? stalled.since : null;
-    const reason = hold?.reason ?? outage?.reason ?? 'each request was refused or failed';
-    const change = { scope: stallScope(scope), reason: '', ms: 0, isAccepting: false, at };
-    const ended = from !== null && from !== to ? [{ ...change, from, to: null, isAccepting }] : [];
-    const begun = to !== null && from !== to ? [{ ...change, from: null, to, ms: stalled!.ms, reason }] : [];
-    return [...ended, ...begun];
-  });
+/** The changes of the stall. An outage is published as an outage, and does not also become a stall. */
+export function stallChanges({ stall: from }: PublishedTroubles, limiter: TargetState | null): StallChange[] {
+  if (limiter === null) return [];
+  const { stalled, hold, outage, isAccepting, at } = limiter;
+  const to = stalled !== null && (from !== null || !isOutage(outage)) ? stalled.since : null;
+  const reason = hold?.reason ?? outage?.reason ?? 'each request was refused or failed';
+  const change = { reason: '', ms: 0, isAccepting: false, at };
+  const ended = from !== null && from !== to ? [{ ...change, from, to: null, isAccepting }] : [];
+  const begun = to !== null && from !== to ? [{ ...change, from: null, to, ms: stalled!.ms, reason }] : [];
+  return [...ended, ...begun];
 }
 
 /** An event about a stall; null if there is nothing to report, because the work ended before anything was accepted. */
 export function stallEvent(target: Target, change: StallChange): OutboxEvent | null {
   const { from, to, ms, reason, isAccepting, at } = change;
-  const scope = change.scope.slice(stallScope('').length);
-  const what = scope === 'all' ? hostOf(target) : `${scope} on ${hostOf(target)}`;
-  const id = `stalled-${target.fp}-${scope}-${to ?? from}`;
-  const data = { ...ofTarget(target), scope, since: isoTime(to ?? from!) };
+  const what = hostOf(target);
+  const id = `stalled-${target.fp}-${to ?? from}`;
+  const data = { ...ofTarget(target), since: isoTime(to ?? from!) };
   if (to !== null) {
     const why = visibleLine(reason);
     return {

@@ -9,17 +9,17 @@ import { start, startAll, stop, stopAll } from './stop-targets.ts';
 import { readTargetRecord, readTargetStatus } from './target-status.ts';
 
 /** Actions for targets in the Redis of this session. Loads only what a stop needs: it has to work within a second. */
-export function localTargets({ redis }: Pick<Session, 'redis'>, separateLimits: boolean): TargetOperations {
+export function localTargets({ redis }: Pick<Session, 'redis'>): TargetOperations {
   type Work = (redis: RedisClient, fp: string, by: SeenAuthor) => Promise<boolean>;
   const change = async ({ target, by, seen }: TargetAction & { seen?: number }, work: Work) => {
     const noted = { ...by, at: Date.now(), ...(seen !== undefined && { seen }) };
     const isChanged = await work(redis, target.fp, noted);
-    return { isChanged, status: await readTargetStatus(redis, target, separateLimits) };
+    return { isChanged, status: await readTargetStatus(redis, target) };
   };
   return {
     known: () => knownTargets(redis),
-    status: (target) => readTargetStatus(redis, target, separateLimits),
-    record: (target) => readTargetRecord(redis, target, separateLimits),
+    status: (target) => readTargetStatus(redis, target),
+    record: (target) => readTargetRecord(redis, target),
     stopAll: (action) => stopAll(redis, action),
     startAll: (action) => startAll(redis, action),
     stop: (action) => change(action, async () => (await stop(redis, action)).isChanged),

@@ -17,7 +17,6 @@ import type { ListAction } from './list-action.ts';
 import { checkList, type ListHistory, makeListPlan, noListHistory } from './plan-list.ts';
 import { readBeforeRun } from './read-bounds.ts';
 import { type PlanOrigin, type SealedPlan, sealPlan } from './sealed-plan.ts';
-import { limiterScopesFor } from './start-list.ts';
 
 /** A sealed plan, and how it is shown. */
 export type MadePlan = { plan: SealedPlan; shown: Plan };
@@ -35,7 +34,7 @@ export async function makePlan(
   const target = readTarget(action.config, action.env);
   checkList(action, list.spool);
   const files = list.spool.files.filter((name) => !unnamed.includes(name));
-  const shown = makeListPlan(action, target, list, await readHistory(redis, action, { target, list, files }));
+  const shown = makeListPlan(action, target, list, await readHistory(redis, { target, list, files }));
   requireEndInTime(shown.work, action.options, Date.now());
   return { plan: sealPlan(origin, action.config, target, list), shown };
 }
@@ -43,14 +42,13 @@ export async function makePlan(
 /** What Redis knows about a list. Its unfinished run is not resumed: applying the plan names that run instead. */
 async function readHistory(
   redis: RedisClient,
-  action: ListAction,
   { target, list, files }: { target: Target; list: List; files: readonly string[] },
 ): Promise<ListHistory> {
   const last = await findRunOfList(redis, hashList(target, list.spool.sha256, ''));
   const isUnfinished = last !== null && !isFinalized(last.state);
   const [overlapping, before, proof] = await Promise.all([
     findOverlappingRuns(redis, target, { files: isUnfinished ? [] : files }),
-    readBeforeRun(redis, target.fp, limiterScopesFor(action, list), null),
+    readBeforeRun(redis, target.fp, null),
     readAbsentAnswers(redis, target.fp),
   ]);
   return { ...noListHistory, ...before, proof, last, overlapping };

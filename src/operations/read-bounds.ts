@@ -1,7 +1,7 @@
 import { readMinGrace } from '../ledger/min-grace.ts';
 import { type AroundTarget, readAround } from '../ledger/run-standings.ts';
 import type { QuotaUse } from '../limiter/quotas.ts';
-import { type LearnedStart, type LimiterScope, learnedStart, readLimit } from '../limiter/read-target.ts';
+import { type LearnedStart, learnedStart, readLimit } from '../limiter/read-target.ts';
 import type { Stop } from '../limiter/stop.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { Plan } from '../terminal/plan-text.ts';
@@ -27,27 +27,21 @@ export const noBounds: TargetBounds = {
   quotas: [],
 };
 
-/** The surroundings of a target: its limiters, its stops, and the stop file of this process. */
+/** The surroundings of a target: its limiter, its stops, and the stop file of this process. */
 export type Surroundings = AroundTarget & { ownStop: Stop | null };
 
 /** The facts about a target before a run of it: the bounds of its rate, and the causes that hold it back. */
 type BeforeRun = { bounds: TargetBounds; around: Surroundings };
 
-/** Reads a target once for both. `scopes`: the limiters that admit its requests. */
-export async function readBeforeRun(
-  redis: RedisClient,
-  fp: string,
-  scopes: readonly LimiterScope[],
-  ownStop: Stop | null,
-): Promise<BeforeRun> {
+/** Reads a target once for both. */
+export async function readBeforeRun(redis: RedisClient, fp: string, ownStop: Stop | null): Promise<BeforeRun> {
   const [around, { limit, perSecond, quotas }, minGrace] = await Promise.all([
     readAround(redis, fp),
     readLimit(redis, fp),
     readMinGrace(redis, fp),
   ]);
-  const { targets } = around;
-  const learned = learnedStart(targets, scopes, perSecond);
-  const known = targets.filter((target) => scopes.includes(target.scope) && target.learned !== null);
-  const isLimit = known.length > 0 && known.every(({ limitMet }) => limitMet > 0);
+  const { limiter } = around;
+  const learned = learnedStart(limiter, perSecond);
+  const isLimit = limiter !== null && limiter.learned !== null && limiter.limitMet > 0;
   return { bounds: { learned, isLimit, limit, perSecond, minGrace, quotas }, around: { ...around, ownStop } };
 }

@@ -11,8 +11,6 @@ import { type LeftToWorkers, refuseUnprotected } from '../ledger/protection.ts';
 import { isFinalized, isOver, type Run } from '../ledger/run.ts';
 import { givenRules } from '../ledger/run-rules.ts';
 import { readAbsentAnswers } from '../ledger/semantics.ts';
-import type { LimiterScope } from '../limiter/read-target.ts';
-import { usedResources } from '../model/resource.ts';
 import { hashList, type Target } from '../model/target.ts';
 import type { Advice, ToType } from '../model/to-type.ts';
 import type { Plan } from '../terminal/plan-text.ts';
@@ -76,7 +74,7 @@ async function readHistory(
 ): Promise<ListHistory> {
   const { redis } = session;
   const existing = last !== null && !isFinalized(last.state) ? last : null;
-  const before = await readBeforeRun(redis, target.fp, limiterScopesFor(action, list), await ownStop(action));
+  const before = await readBeforeRun(redis, target.fp, await ownStop(action));
   const isJoined = existing !== null && (await hasForegroundCommand(session, existing)) === true;
   const retryOf = retries?.run.id ?? '';
   const overlapping = existing === null ? await findOverlappingRuns(redis, target, list.spool, retryOf) : [];
@@ -175,9 +173,4 @@ async function refuseOtherMode({ options }: ListAction, session: Session, run: R
     next: (toType) =>
       `detach it: ${toType('resume', run.id, '--detach')}; or resume it here: the same command without --detach`,
   });
-}
-
-/** The limiters that apply to the requests of the list. */
-export function limiterScopesFor({ config }: Pick<ListAction, 'config'>, { spool }: List): LimiterScope[] {
-  return config.separateLimits ? usedResources(spool.ids) : ['all'];
 }

@@ -1,6 +1,6 @@
+import { readNextAttempt } from '../ledger/backlog.ts';
 import { judgeRun } from '../ledger/conclusion.ts';
 import { countPending, type Run, sumActiveMs } from '../ledger/run.ts';
-import { readOwn } from '../ledger/run-standings.ts';
 import { findStandings, type Reading, type Standing, standingAdvice, standingFacts } from '../ledger/standing.ts';
 import { toExitCode, toSummary } from '../ledger/summary.ts';
 import { type QuotaUse, toBound } from '../limiter/quotas.ts';
@@ -17,13 +17,13 @@ import { estimateSecondsLeft } from './time-left.ts';
 
 /** What a deleting process knows about itself. */
 export type LocalView = {
-  senders: { inFlight: number; stop: Stop | null };
+  sender: { inFlight: number; stop: Stop | null };
   token: Pick<Token, 'waiting' | 'refreshes'>;
   writeRejection: string;
 };
 
 /** What explains the pace of a run, as Redis has it; a server sends it to a command as JSON. */
-export type RunContext = Pick<Reading, 'targets' | 'nextTryAt' | 'stops' | 'refused'> & {
+export type RunContext = Pick<Reading, 'limiter' | 'nextTryAt' | 'stops' | 'refused'> & {
   quotas?: readonly QuotaUse[]; // quotas of the target
   isAbandoned?: boolean;
 };
@@ -31,13 +31,14 @@ export type RunContext = Pick<Reading, 'targets' | 'nextTryAt' | 'stops' | 'refu
 /** Reads what explains the pace of a run, and probes whether Redis accepts writes. */
 export async function readRunContext(redis: RedisClient, { id, fp }: Pick<Run, 'id' | 'fp'>): Promise<RunContext> {
   const reads = [
-    readOwn(redis, id, readTargetState(redis, fp)),
+    readTargetState(redis, fp),
+    readNextAttempt(redis, id),
     readStops(redis, fp),
     probeWritesOfOthers(redis, id),
     readLimit(redis, fp),
   ] as const;
-  const [own, stops, refused, { quotas }] = await Promise.all(reads);
-  return { ...own, stops, refused, quotas };
+  const [limiter, nextTryAt, stops, refused, { quotas }] = await Promise.all(reads);
+  return { limiter, nextTryAt, stops, refused, quotas };
 }
 
 /** The facts about a run now. `seen`: what a process knows in addition if it deletes the run, or gets no answer. */
@@ -69,7 +70,7 @@ export function standingSummary(
 
 /** The context of a run before its surroundings were read: it implies nothing about workers. */
 const unknownContext: RunContext = {
-  targets: [],
+  limiter: null,
   nextTryAt: null,
   stops: { target: null, processes: [], tokenless: [], alive: 1 },
   refused: '',
@@ -124,7 +125,7 @@ export class SnapshotTaker {
     const at = Date.now();
     const perSecond = this.#meter.perSecond;
     const standings = findStandings(this.#reading());
-    const { targets, quotas = [] } = this.#context;
+    const { limiter, quotas = [] } = this.#context;
     return {
       at,
       runId: run.id,
@@ -140,11 +141,11 @@ export class SnapshotTaker {
       ids: run.ids,
       counts: run.counts,
       pending: countPending(run),
-      inFlight: this.#local?.senders.inFlight ?? null,
+      inFlight: this.#local?.sender.inFlight ?? null,
       perSecond,
       idleMs: this.#idleMs,
-      secondsLeft: estimateSecondsLeft(run, { perSecond, targets, quotas: quotas.map(toBound) }, at),
-      targets,
+      secondsLeft: estimateSecondsLeft(run, { perSecond, limiter, quotas: quotas.map(toBound) }, at),
+      limiter,
       rate: run.rate,
       elapsedMs: sumActiveMs(run, at),
       events: this.#events,
@@ -175,7 +176,7 @@ export class SnapshotTaker {
 
   #reading(): Reading {
     const local = this.#local;
-    const here = local && { stop: local.senders.stop, tokenWait: local.token.waiting };
+    const here = local && { stop: local.sender.stop, tokenWait: local.token.waiting };
     const refused = local?.writeRejection || this.#context.refused;
     return readingOf(this.#run, this.#context, { away: this.#away, refused, here });
   }

@@ -1,13 +1,14 @@
 import { durationText } from '../config/settings.ts';
 import { isoTime } from '../format.ts';
 import { readTargetAudit } from '../ledger/audit.ts';
+import { readNextAttempt } from '../ledger/backlog.ts';
 import { listOpenRuns } from '../ledger/list-runs.ts';
 import { readMinGrace } from '../ledger/min-grace.ts';
 import { countPending } from '../ledger/run.ts';
-import { readAround, readOwn, targetStandings } from '../ledger/run-standings.ts';
+import { readAround, targetStandings } from '../ledger/run-standings.ts';
 import { findStandings, type Standing, seenFromOutside, standingFacts } from '../ledger/standing.ts';
 import { readTargetRevision } from '../ledger/steer-target.ts';
-import { learnedStart, readLimit, scopesFor } from '../limiter/read-target.ts';
+import { learnedStart, readLimit, type TargetState } from '../limiter/read-target.ts';
 import { stopFacts } from '../limiter/stop.ts';
 import { rateSetting } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
@@ -17,13 +18,13 @@ import type { RedisClient } from '../redis/client.ts';
 /** What Redis holds about a target, with its audit trail: everything that is shown. It survives JSON, as a `RunRecord` does. */
 export type TargetRecord = Awaited<ReturnType<typeof readTargetRecord>>;
 
-export async function readTargetRecord(redis: RedisClient, target: Target, separateLimits: boolean) {
+export async function readTargetRecord(redis: RedisClient, target: Target) {
   const [status, trail, open] = await Promise.all([
-    readTargetStatus(redis, target, separateLimits),
+    readTargetStatus(redis, target),
     readTargetAudit(redis, target.fp),
     listOpenRuns(redis, target, shownRuns),
   ]);
-  const reads = open.runs.map(async (run) => ({ run, ...(await readOwn(redis, run.id, status.limiters)) }));
+  const reads = open.runs.map(async (run) => ({ run, nextTryAt: await readNextAttempt(redis, run.id) }));
   const runs = await Promise.all(reads);
   return { status, trail, open: { runs, hasMore: open.hasMore } };
 }
@@ -33,8 +34,8 @@ const shownRuns = 5;
 type OpenRun = TargetRecord['open']['runs'][number];
 
 /** The causes that hold a run of this target back, as seen from outside. Pure but for the clock. */
-export function standingsOfOpen(open: OpenRun, { target, stops, refused }: TargetStatus): Standing[] {
-  return findStandings({ ...seenFromOutside, ...open, now: Date.now(), target, stops, refused });
+export function standingsOfOpen(open: OpenRun, { target, limiter, stops, refused }: TargetStatus): Standing[] {
+  return findStandings({ ...seenFromOutside, ...open, now: Date.now(), target, limiter, stops, refused });
 }
 
 /** A target with its runs that have not ended, for `--json`. */
@@ -51,24 +52,24 @@ export function targetRecordFacts({ status, open }: TargetRecord, toType: ToType
 /** The state of a target at one moment. */
 export type TargetStatus = Awaited<ReturnType<typeof readTargetStatus>>;
 
-/** Reads the state; a target that Redis does not know has no limiters. */
-export async function readTargetStatus(redis: RedisClient, target: Target, separateLimits: boolean) {
+/** Reads the state; a target that Redis does not know has no limiter. */
+export async function readTargetStatus(redis: RedisClient, target: Target) {
   const { fp } = target;
   const revision = await readTargetRevision(redis, fp); // read first: a change from here on counts as one that was not seen
   const reads = [readAround(redis, fp), readLimit(redis, fp), readMinGrace(redis, fp)] as const;
-  const [{ stops, targets: limiters, refused }, { limit, perSecond }, minGrace] = await Promise.all(reads);
-  const learned = learnedStart(limiters, scopesFor({ separateLimits }), perSecond);
-  return { target, revision, stops, limiters, limit, minGrace, learned, refused };
+  const [{ stops, limiter, refused }, { limit, perSecond }, minGrace] = await Promise.all(reads);
+  const learned = learnedStart(limiter, perSecond);
+  return { target, revision, stops, limiter, limit, minGrace, learned, refused };
 }
 
 /** The causes that hold a target back, whatever its runs are. */
-export function statusStandings({ target, limiters: targets, stops, refused }: TargetStatus): Standing[] {
-  return targetStandings(target, { targets, stops, refused });
+export function statusStandings({ target, limiter, stops, refused }: TargetStatus): Standing[] {
+  return targetStandings(target, { limiter, stops, refused });
 }
 
 /** The state of a target for `--json`. Times are ISO 8601. */
 export function targetStatusFacts(status: TargetStatus, toType: ToType) {
-  const { target, revision, stops, limiters, limit, minGrace, learned } = status;
+  const { target, revision, stops, limiter, limit, minGrace, learned } = status;
   const { baseUrl, account } = target;
   return {
     target: baseUrl,
@@ -91,13 +92,16 @@ export function targetStatusFacts(status: TargetStatus, toType: ToType) {
       reason: minGrace.reason,
       at: isoTime(minGrace.at),
     },
-    limiters: limiters.map(({ scope, at, rate, advised, hold, outage, stalled }) => ({
-      scope,
-      per_second: rate,
-      advised_per_second: advised,
-      hold: hold && { why: hold.kind, reason: hold.reason, until: isoTime(at + hold.leftMs) },
-      outage: outage && { reason: outage.reason, since: isoTime(outage.since) },
-      nothing_accepted_seconds: Math.floor((stalled?.ms ?? 0) / 1_000),
-    })),
+    limiter: limiter && limiterFacts(limiter),
+  };
+}
+
+function limiterFacts({ at, rate, advised, hold, outage, stalled }: TargetState) {
+  return {
+    per_second: rate,
+    advised_per_second: advised,
+    hold: hold && { why: hold.kind, reason: hold.reason, until: isoTime(at + hold.leftMs) },
+    outage: outage && { reason: outage.reason, since: isoTime(outage.since) },
+    nothing_accepted_seconds: Math.floor((stalled?.ms ?? 0) / 1_000),
   };
 }

@@ -5,27 +5,27 @@ import { paceOf } from '../model/rate.ts';
 import { readTimeWindow } from '../model/time-window.ts';
 
 /** The speed of a run, and what bounds it. `quotas`: those of its target, in addition to those of its own rate. */
-type Seen = { perSecond: number | null; targets: readonly TargetState[]; quotas?: Work['quotas'] };
+type Seen = { perSecond: number | null; limiter: TargetState | null; quotas?: Work['quotas'] };
 
 /**
  * The seconds until a run has ended, including the waits for its quotas and its window; null for a run that is not running, or if it cannot be known.
  * Pure.
  */
-export function estimateSecondsLeft(run: Run, { perSecond, targets, quotas = [] }: Seen, at: number): number | null {
+export function estimateSecondsLeft(run: Run, { perSecond, limiter, quotas = [] }: Seen, at: number): number | null {
   if (run.state !== 'running') return null;
   const { window, startsAt } = run;
   const bounds = { quotas: [...ownQuotas(run, at), ...quotas], window: readTimeWindow(window), startsAt };
   const isWaiting = bounds.quotas.some(({ count, used }) => used >= count);
-  const speed = isWaiting || !perSecond ? allowed(run, targets) : perSecond;
+  const speed = isWaiting || !perSecond ? allowed(run, limiter) : perSecond;
   const isBound = bounds.quotas.length > 0 || bounds.window !== null;
   if (!perSecond && (!isBound || speed === null)) return null;
   return timeToSend(run.ids - run.settled, speed ?? perSecond!, bounds, at) / 1_000;
 }
 
 /** The rate that the run may send at once it need not wait, per second; null = not known. */
-function allowed({ rate }: Run, targets: readonly TargetState[]): number | null {
-  const ofTargets = targets.reduce((sum, target) => sum + target.rate, 0);
-  const known = [...(rate === null ? [] : [paceOf(rate)]), ...(ofTargets > 0 ? [ofTargets] : [])];
+function allowed({ rate }: Run, limiter: TargetState | null): number | null {
+  const ofTarget = limiter?.rate ?? 0;
+  const known = [...(rate === null ? [] : [paceOf(rate)]), ...(ofTarget > 0 ? [ofTarget] : [])];
   return known.length === 0 ? null : Math.min(...known);
 }
 

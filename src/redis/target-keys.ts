@@ -61,9 +61,9 @@ export const targetKeys = {
     expires: 'never',
   },
   limiter: {
-    key: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}`,
+    key: (fp: string) => `expunge:{${fp}}:limiter`,
     type: 'hash',
-    contents: 'rate, state, throttle, and why it is closed, for one scope: all, or a resource',
+    contents: 'rate, state, throttle, and why it is closed',
     writers: ['limiter/target.lua.ts', 'ledger/steer-target.ts'],
     expires: '90 days',
   },
@@ -75,7 +75,7 @@ export const targetKeys = {
     expires: 'never',
   },
   limiterMembers: {
-    key: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}:members`,
+    key: (fp: string) => `expunge:{${fp}}:limiter:members`,
     type: 'hash',
     contents: 'processes that want permits of this limiter',
     writers: ['limiter/target.lua.ts'],

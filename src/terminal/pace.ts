@@ -1,6 +1,6 @@
 import { asSentence, capital, count, duration, plural, rate, timeOfDay } from '../format.ts';
 import type { Measures } from '../ledger/measures.ts';
-import { type Cause, liveLimiters, type Standing, standingText } from '../ledger/standing.ts';
+import { type Cause, isInUse, type Standing, standingText } from '../ledger/standing.ts';
 import type { TargetState } from '../limiter/read-target.ts';
 import { paceOf, type Rate } from '../model/rate.ts';
 import { statusesText } from '../model/status.ts';
@@ -9,24 +9,22 @@ import { statusesText } from '../model/status.ts';
 export type Pace = {
   standings: readonly Standing[]; // the causes that hold it back
   advice: string; // what to do about the first cause; '' = nothing
-  targets: readonly TargetState[];
+  limiter: TargetState | null; // of its target
   rate: Rate | null; // the rate of the run itself
   idleMs: number; // time in ms in which no id was settled
   at: number; // the current time, ms since 1970
 };
 
 /** One sentence about a running run: what it does now, how fast, and why not faster. Pure. */
-export function describePace({ standings, advice, targets, rate, idleMs, at }: Pace): string {
+export function describePace({ standings, advice, limiter, rate, idleMs, at }: Pace): string {
   const [standing] = standings;
-  const live = liveLimiters(targets);
-  const isStalled = live.length > 0 && live.every(({ stalled }) => stalled !== null);
-  const whole = isStalled ? live.map((target) => ({ ...target, stalled: null })) : live;
+  const live = isInUse(limiter) ? limiter : null;
   const isOfTarget = standing === undefined || targetCauses.includes(standing.why);
-  const sentence = standing ? heldText(standing, advice, at) : describeActivity(whole, rate, idleMs);
-  return sinceAccepted(isStalled && isOfTarget ? live[0]! : null, sentence);
+  const sentence = standing ? heldText(standing, advice, at) : describeActivity(live, rate, idleMs);
+  return isOfTarget ? sinceAccepted(live, sentence) : sentence;
 }
 
-/** Causes that hold a limiter of a target. */
+/** Causes that hold the limiter of a target. */
 export const targetCauses: readonly Cause[] = ['limit', 'retry_after', 'circuit', 'outage'];
 
 /** A standing in full sentences; a command at the end has no full stop. */
@@ -41,32 +39,24 @@ function sinceAccepted(target: TargetState | null, sentence: string): string {
   return `Nothing was accepted for ${duration(target.stalled.ms)}: ${rest}`;
 }
 
-function describeActivity(live: readonly TargetState[], rate: Rate | null, idleMs: number): string {
+function describeActivity(live: TargetState | null, rate: Rate | null, idleMs: number): string {
   const own = rate === null ? null : paceOf(rate);
-  const isHeld = live.some(({ hold, outage }) => hold !== null || outage !== null);
-  if (!isHeld && isIdle(idleMs, live, own)) return `Retrying: no id was settled for ${duration(idleMs)}.`;
-  if (live.length < 2) return live[0] ? describeTarget(live[0], own) : 'Deleting.';
-  return live.map((target) => `${target.scope}: ${describeTarget(target, own)}`).join(' · ');
+  if (live?.hold) return `Waiting ${duration(live.hold.leftMs)}: ${live.hold.reason}.`;
+  if (live?.outage) {
+    const { reason, since } = live.outage;
+    return `${capital(reason)} since ${timeOfDay(since, live.at)}; probing with one id from time to time.`;
+  }
+  if (isIdle(idleMs, live, own)) return `Retrying: no id was settled for ${duration(idleMs)}.`;
+  return live ? describeSending(live, own) : 'Deleting.';
 }
 
 const minIdleMs = 5_000;
 const idleAnswers = 5;
 
 /** Whether no id is settled and no wait explains it: then the ids left have failed and are retried, now or later. */
-function isIdle(idleMs: number, live: readonly TargetState[], own: number | null): boolean {
-  const slowest = Math.min(own ?? Number.POSITIVE_INFINITY, ...live.map((target) => target.rate));
+function isIdle(idleMs: number, live: TargetState | null, own: number | null): boolean {
+  const slowest = Math.min(own ?? Number.POSITIVE_INFINITY, live?.rate ?? Number.POSITIVE_INFINITY);
   return idleMs >= Math.max(minIdleMs, (idleAnswers * 1_000) / slowest);
-}
-
-/** The activity of one limiter. One of two limiters may be held while the other sends. */
-function describeTarget(target: TargetState, own: number | null): string {
-  const { hold, outage, at } = target;
-  if (hold !== null) return sinceAccepted(target, `Waiting ${duration(hold.leftMs)}: ${hold.reason}.`);
-  if (outage === null) return sinceAccepted(target, describeSending(target, own));
-  return sinceAccepted(
-    target,
-    `${capital(outage.reason)} since ${timeOfDay(outage.since, at)}; probing with one id from time to time.`,
-  );
 }
 
 const fullUse = 0.75;

@@ -25,7 +25,7 @@ export type Snapshot = {
   perSecond: number | null; // ids settled in the last seconds; null at first
   idleMs: number; // time in ms in which no id was settled, since the display began
   secondsLeft: number | null; // null if it cannot be estimated
-  targets: readonly TargetState[]; // the limiters of its target
+  limiter: TargetState | null; // of its target
   rate: Rate | null; // rate of the run itself
   elapsedMs: number; // deleting time, without pauses
   events: readonly string[]; // the last events, oldest first, each with its time

@@ -23,16 +23,16 @@ const surelyMetAfterMs = 5_000; // before that, it may be an outage instead
  * every few seconds, are reported at most once a minute. The end of a reported wait is also reported.
  */
 export class TargetEvents {
-  readonly #before = new Map<string, TargetState>();
-  readonly #met = new Map<string, { since: number; isReported: boolean }>(); // when the limit was reached, by scope
-  readonly #reportedWaits = new Map<string, number>(); // start of the reported wait, by scope
+  #before: TargetState | null = null;
+  #met: { since: number; isReported: boolean } | null = null; // since when the limit may have been reached
+  #waitsSince: number | null = null; // start of the reported wait
   readonly #reportedAt = new Map<string, number>();
   #refreshes = 0;
 
-  /** Returns the events since the last call. `targets`: the limiters now. `refreshes`: number of token refreshes so far. `nowMs`: monotonic. */
-  observe(targets: readonly TargetState[], refreshes: number, nowMs: number): TargetEvent[] {
-    const events = targets.flatMap((now) => this.#compare(this.#before.get(now.scope) ?? null, now, nowMs));
-    for (const now of targets) this.#before.set(now.scope, now);
+  /** Returns the events since the last call. `now`: its limiter. `refreshes`: number of token refreshes so far. `nowMs`: monotonic. */
+  observe(now: TargetState | null, refreshes: number, nowMs: number): TargetEvent[] {
+    const events = now === null ? [] : this.#compare(this.#before, now, nowMs);
+    this.#before = now ?? this.#before;
     const isRefreshed = refreshes > this.#refreshes && this.#mayReport('token', nowMs);
     this.#refreshes = refreshes;
     return isRefreshed
@@ -44,24 +44,24 @@ export class TargetEvents {
     return [...this.#limitEvents(before, now), ...outageEvents(before, now), ...this.#waitEvents(now, nowMs)];
   }
 
-  #limitEvents(before: TargetState | null, { scope, limitMet, outage, at }: TargetState): TargetEvent[] {
-    const met = this.#met.get(scope) ?? { since: at, isReported: before === null && limitMet > 0 };
+  #limitEvents(before: TargetState | null, { limitMet, outage, at }: TargetState): TargetEvent[] {
+    const met = this.#met ?? { since: at, isReported: before === null && limitMet > 0 };
     if (limitMet === 0 || outage !== null) met.since = at;
-    this.#met.set(scope, met);
+    this.#met = met;
     if (met.isReported || at - met.since < surelyMetAfterMs) return [];
     met.isReported = true;
     return [{ level: 'info', message: 'limit reached', reason: `the server throttles above about ${rate(limitMet)}` }];
   }
 
-  #waitEvents({ scope, hold, at }: TargetState, nowMs: number): TargetEvent[] {
-    const since = this.#reportedWaits.get(scope);
-    if (hold === null && since !== undefined) {
-      this.#reportedWaits.delete(scope);
+  #waitEvents({ hold, at }: TargetState, nowMs: number): TargetEvent[] {
+    const since = this.#waitsSince;
+    if (hold === null && since !== null) {
+      this.#waitsSince = null;
       return [{ level: 'info', message: 'resumed', reason: `after waiting for ${duration(at - since)}` }];
     }
-    if (hold === null || since !== undefined || hold.leftMs < minHoldMs) return [];
-    if (!this.#mayReport(`hold ${scope}`, nowMs)) return [];
-    this.#reportedWaits.set(scope, at);
+    if (hold === null || since !== null || hold.leftMs < minHoldMs) return [];
+    if (!this.#mayReport('hold', nowMs)) return [];
+    this.#waitsSince = at;
     return [{ level: 'warn', message: 'waiting', reason: `${hold.reason}; no id uses up an attempt` }];
   }
 
@@ -115,21 +115,16 @@ function factText([name, value]: [string, unknown]): string {
  * What slows a target down until it ends or an operator releases it, one per line: waits that the server asked for, and open circuits. `now`: ms
  * since 1970. Pure.
  */
-export function throttleLines(targets: readonly TargetState[], now: number): string[] {
-  return targets.flatMap((target) => {
-    const { scope, hold, advised, stalled } = target;
-    const of = scope === 'all' ? '' : `${scope}: `;
-    return [
-      ...(stalled ? [`${of}nothing was accepted for ${duration(stalled.ms)}`] : []),
-      ...(hold
-        ? [`${of}nothing is sent until ${timeOfDay(now + hold.leftMs, now)} (${duration(hold.leftMs)}): ${hold.reason}`]
-        : []),
-      ...(advised === null
-        ? []
-        : [`${of}at most ${rate(advised)}: the server reports that its limit is almost used up`]),
-      ...outageLines(target, now).map((line) => `${of}${line}`),
-    ].map(visibleLine);
-  });
+export function throttleLines(limiter: TargetState, now: number): string[] {
+  const { hold, advised, stalled } = limiter;
+  return [
+    ...(stalled ? [`nothing was accepted for ${duration(stalled.ms)}`] : []),
+    ...(hold
+      ? [`nothing is sent until ${timeOfDay(now + hold.leftMs, now)} (${duration(hold.leftMs)}): ${hold.reason}`]
+      : []),
+    ...(advised === null ? [] : [`at most ${rate(advised)}: the server reports that its limit is almost used up`]),
+    ...outageLines(limiter, now),
+  ].map(visibleLine);
 }
 
 /** The lines of an outage. If no process uses a limiter, none of its ids is tried: what is known of its outage is old, and its wait is over. */

@@ -2,14 +2,13 @@ import { markPublished, readChanges } from '../ledger/changes.ts';
 import { haltExamples } from '../ledger/halt-examples.ts';
 import {
   addEvent,
-  publishOutage,
+  publishTrouble,
   publishWait,
-  readPublishedOutages,
+  readPublishedTroubles,
   readWaits,
   type StoredWait,
 } from '../ledger/outbox.ts';
 import { countPending, isFinalized, type Run, readRun, schemaVersion } from '../ledger/run.ts';
-import { limitersFor } from '../ledger/run-limiters.ts';
 import { type Cause, findStandings, type Standing, seenFromOutside } from '../ledger/standing.ts';
 import { tallyIfFinalized } from '../ledger/tally.ts';
 import { readTargetState } from '../limiter/read-target.ts';
@@ -68,14 +67,14 @@ export async function skipOldChanges(redis: RedisClient, id: string): Promise<vo
 
 /** Puts an event into the outbox for each outage and each stall of a target that began or ended since the last call of any worker. */
 export async function publishOutages(redis: RedisClient, target: Target): Promise<void> {
-  const [published, states] = await Promise.all([
-    readPublishedOutages(redis, target.fp),
+  const [published, limiter] = await Promise.all([
+    readPublishedTroubles(redis, target.fp),
     readTargetState(redis, target.fp),
   ]);
-  for (const change of outageChanges(published, states))
-    await publishOutage(redis, target.fp, change, outageEvent(target, change));
-  for (const change of stallChanges(published, states))
-    await publishOutage(redis, target.fp, change, stallEvent(target, change));
+  for (const change of outageChanges(published, limiter))
+    await publishTrouble(redis, target.fp, 'outage', change, outageEvent(target, change));
+  for (const change of stallChanges(published, limiter))
+    await publishTrouble(redis, target.fp, 'stall', change, stallEvent(target, change));
 }
 
 /**
@@ -92,16 +91,14 @@ export async function publishWaits(
   const stored = await readWaits(redis, target.fp);
   const runs = [...new Set([...ids, ...stored.map(({ run }) => run)])];
   if (runs.length === 0) return;
-  const [targets, stops] = await Promise.all([readTargetState(redis, target.fp), readStops(redis, target.fp)]);
-  const shared = { ...seenFromOutside, now, target, stops };
+  const [limiter, stops] = await Promise.all([readTargetState(redis, target.fp), readStops(redis, target.fp)]);
+  const shared = { ...seenFromOutside, now, target, limiter, stops };
   for (const id of runs) {
     const run = await readRun(redis, id);
     const known = stored.filter((wait) => wait.run === id);
     if (run === null || isFinalized(run.state)) await forgetWaits(redis, target, known);
-    else if (run.schema === schemaVersion) {
-      const own = { run, targets: await limitersFor(redis, id, targets) };
-      await publishRunWaits(redis, run, findStandings({ ...shared, ...own }), known, now);
-    }
+    else if (run.schema === schemaVersion)
+      await publishRunWaits(redis, run, findStandings({ ...shared, run }), known, now);
   }
 }
 

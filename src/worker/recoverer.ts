@@ -59,7 +59,7 @@ export class Recoverer {
     }
   }
 
-  /** Logs each error once, even if it comes back every time. The target senders log rejected writes. */
+  /** Logs each error once, even if it comes back every time. The target sender logs rejected writes. */
   #logFailure(id: string, error: unknown): void {
     const reason = describeRedisError(error);
     if (this.#lastErrors.get(id) === reason) return;

@@ -116,7 +116,7 @@ export class Scheduler {
     this.#deps.log[backoff.logLevel]({ schedule: name, reason }, 'a heartbeat was not sent, trying again');
   }
 
-  /** Logs a failure. The target senders log rejected writes, so for each schedule they are logged at debug level. */
+  /** Logs a failure. The target sender logs rejected writes, so for each schedule they are logged at debug level. */
   #logFailure(schedule: string, error: unknown): void {
     const level = describeRejection(error) === '' ? 'warn' : 'debug';
     this.#deps.log[level]({ schedule, reason: messageOf(error) }, 'a schedule failed, checking again later');

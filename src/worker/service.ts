@@ -27,9 +27,9 @@ import { type KnownActions, openKnownActions } from './known-actions.ts';
 import { type Part, repeat } from './parts.ts';
 import { logRedisError, runStopper } from './run-stopper.ts';
 import { RunWatch } from './run-watch.ts';
-import { openTargetSenders, type TargetSenders, type TargetSendersOptions } from './target-senders.ts';
+import { type OpenTargetSender, openTargetSender, type TargetSenderOptions } from './target-sender.ts';
 
-export type ServiceOptions = TargetSendersOptions & {
+export type ServiceOptions = TargetSenderOptions & {
   queueConnection: QueueConnection;
   queueName: string;
   retryDelaysMs: readonly number[];
@@ -40,7 +40,7 @@ export type ServiceOptions = TargetSendersOptions & {
 export type Service = {
   queue: ChunkQueue;
   enqueuer: Enqueuer;
-  senders: TargetSenders;
+  sender: OpenTargetSender;
   token: Token;
   meters: Record<Resource, RequestMeter>;
   actions: Pick<KnownActions, 'losses' | 'lossCount'>;
@@ -63,7 +63,7 @@ const flushEveryMs = 500;
 
 /** The functions that open the parts which reach beyond this process. */
 type Openers = {
-  openTargetSenders: typeof openTargetSenders;
+  openTargetSender: typeof openTargetSender;
   openQueue: typeof openQueue;
   openConsumer: typeof openConsumer;
   openKnownActions: typeof openKnownActions;
@@ -72,7 +72,7 @@ type Openers = {
 /** Makes the parts and connects them. Starts nothing, because `Parts` does that. */
 export function openService(
   options: ServiceOptions,
-  { openTargetSenders, openQueue, openConsumer, openKnownActions }: Openers = openers,
+  { openTargetSender, openQueue, openConsumer, openKnownActions }: Openers = openers,
 ): Service {
   growNewSpace();
   const { ledger, target, log, token } = options;
@@ -83,8 +83,8 @@ export function openService(
   const writes = trackWrites(clock, (rejection) => logRejection(rejection, log));
   const { halt, halted, pauseAll, abandon } = runStopper({ ledger, writes, log, watch: () => watch });
   const isShared = options.queueName === sharedQueueName;
-  const actions = openKnownActions({ ledger, target, isShared, log, onChange: () => senders.pump() });
-  const senders: TargetSenders = openTargetSenders(options, {
+  const actions = openKnownActions({ ledger, target, isShared, log, onChange: () => sender.pump() });
+  const sender: OpenTargetSender = openTargetSender(options, {
     run: runOfQueue(options.queueName),
     clock,
     writes,
@@ -103,14 +103,14 @@ export function openService(
     overdue: (run) => void enqueuer.enqueue(run).catch((error) => logRedisError(deleting, error)),
     onChange: wakeWaiters,
     conditions: () => ({
-      isHeld: senders.hold !== null,
-      limit: senders.limit,
+      isHeld: sender.hold !== null,
+      limit: sender.limit,
       refreshes: token.refreshes,
     }),
     keepalive: (run, process) => ledger.keepalive(run, process, options.connection.requestTimeoutMs),
     store: async (run, { changes, slices }) => {
       await addMeasures(ledger.redis, run, changes);
-      await noteHistory(ledger.redis, run, { limit: senders.limit, hold: senders.hold?.reason ?? '', slices });
+      await noteHistory(ledger.redis, run, { limit: sender.limit, hold: sender.hold?.reason ?? '', slices });
     },
   });
   const address = { fp: target.fp, name: options.queueName, connection: options.queueConnection };
@@ -120,7 +120,7 @@ export function openService(
   const deleting: DeleteDeps = {
     ...options,
     writes,
-    senders: senders.of,
+    senders: perResource(() => sender),
     meters,
     wakers,
     basePath: new URL(target.baseUrl).pathname.replace(/\/$/, ''),
@@ -134,26 +134,22 @@ export function openService(
     noteBody: (run) => bodies.note(run),
     addJobs: (run, chunks) => enqueuer.addJobs(run, chunks).catch((error) => logRedisError(deleting, error)),
   };
-  const credentials = watchCredentials(token, { changed: senders.pump, runs: () => watch.runs, halt });
+  const credentials = watchCredentials(token, { changed: sender.pump, runs: () => watch.runs, halt });
   const waiting = new WaitingRuns(
     () => readRunning(ledger.redis, target.fp),
     () => watch.chunks > 0,
     (run) => watch.hasChunks(run) || watch.waits(run),
   );
-  const isSaturated = () => senders.all.every(({ connections }) => connections.isSaturated(watch.chunks));
+  const isSaturated = () => sender.connections.isSaturated(watch.chunks);
   const handle = chunkHandler({ deleting, watch, credentials, actions, isSaturated, abandon });
   const consumer = openConsumer({
     address,
     canTakeMore: () =>
-      senders.stop === null &&
+      sender.stop === null &&
       writes.rejection === '' &&
-      senders.all.some(
-        ({ connections, limits }) => limits.throttledMs <= maxWaitMs && connections.admit(watch.chunks, waiting.hasAny),
-      ),
-    handle: (job, stop) =>
-      handle(job, stop).finally(() => {
-        for (const { connections } of senders.all) connections.chunkEnded();
-      }),
+      sender.limits.throttledMs <= maxWaitMs &&
+      sender.connections.admit(watch.chunks, waiting.hasAny),
+    handle: (job, stop) => handle(job, stop).finally(() => sender.connections.chunkEnded()),
     requeue: ({ run, chunk }) => deleting.addJobs(run, [chunk]),
     onDue: (run: string) => void enqueuer.enqueue(run).catch((error) => logRedisError(deleting, error)),
     log,
@@ -163,7 +159,7 @@ export function openService(
     queuePart(queue, isShared ? null : { redis: ledger.redis, ...address }),
     actions.part,
     bodyPart(bodies, log),
-    { name: 'target senders', start: senders.start, drain: senders.close },
+    { name: 'target sender', start: sender.start, drain: sender.close },
     watchPart(watch),
     ...(isShared ? [repeat('waiting runs', refreshEveryMs, () => waiting.refresh(), log)] : []),
     { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, shutdownDeadline, maxDrainMs) },
@@ -171,7 +167,7 @@ export function openService(
   return {
     queue,
     enqueuer,
-    senders,
+    sender,
     token,
     meters,
     actions,
@@ -185,7 +181,7 @@ export function openService(
   };
 }
 
-const openers: Openers = { openTargetSenders, openQueue, openConsumer, openKnownActions };
+const openers: Openers = { openTargetSender, openQueue, openConsumer, openKnownActions };
 
 function logRejection(rejection: string, log: Log): void {
   if (rejection === '') log.warn({}, 'Redis accepts writes again');
@@ -231,7 +227,7 @@ function watchPart(watch: RunWatch): Part {
 }
 
 /**
- * Stores the number of answers with a body. It comes before the senders, so it drains after them: their connections may bring such a body until they
+ * Stores the number of answers with a body. It comes before the sender, so it drains after them: its connections may bring such a body until they
  * close.
  */
 function bodyPart(bodies: BodyCounter, log: Log): Part {

@@ -193,7 +193,7 @@ async function openScene(why: Cause) {
   await expunge(['run', ...listed, '--detach', '--yes']);
   const { id } = (await listRuns(redis)).find((run) => run.account === why)!;
   const ledger = openLedger(redis, haltRules);
-  const calls = openTargetCalls(redis, limiterKeys(target.fp, 'all'));
+  const calls = openTargetCalls(redis, limiterKeys(target.fp));
   let said: Partial<TargetCall> = {};
   const says = async (more: Partial<TargetCall>) => {
     said = { ...said, ...more };
@@ -216,7 +216,7 @@ async function openScene(why: Cause) {
     set: (fields: Record<string, string | number>) => redis.hset(keys.run(id), fields),
     close: async (closed: string, closedWhy: string) => {
       await says({});
-      await redis.hset(keys.limiter(target.fp, 'all'), {
+      await redis.hset(keys.limiter(target.fp), {
         closed,
         closedWhy,
         closedAt: Date.now(),

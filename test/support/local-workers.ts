@@ -53,7 +53,6 @@ export async function openLocalWorkers(
       token: fixedToken(sandbox.token, 'test'),
       connection: { requestTimeoutMs: 10_000, ca: null, proxy: null },
       maxConcurrency: 32,
-      separateLimits: false,
       retryDelaysMs: [5_000, 30_000, 120_000, 600_000, 1_800_000],
       unreachableTimeoutMs: 60_000,
       stopFile: null,

@@ -27,7 +27,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   return withOperations(invocation, 'targets', async (targets) => {
     const before = await targets.status(target);
     const mayBeNew = isBound || commandName === 'target acknowledge'; // Redis may have lost what it knew of the target
-    if (before.limiters.length === 0 && !mayBeNew) throw unknownTarget(await targets.known(), commandName, target);
+    if (before.limiter === null && !mayBeNew) throw unknownTarget(await targets.known(), commandName, target);
     const warnings = isBound
       ? await unknownTargetLines(before, `${commandName} ${args[0]}`, targets.known, invocation.toType)
       : [];

@@ -99,12 +99,12 @@ function heldText(standing: Standing, ofTarget: ReadonlySet<Cause>, now: number)
 
 /** Lines for a target that Redis does not know, with the live targets, one of which was most likely meant; none for a known target. */
 export async function unknownTargetLines(
-  { target, limiters }: TargetStatus,
+  { target, limiter }: TargetStatus,
   command: string,
   readKnown: () => Promise<KnownTarget[]>,
   toType: ToType,
 ): Promise<string[]> {
-  if (limiters.length > 0) return [];
+  if (limiter !== null) return [];
   const known = await readKnown();
   if (known.some(({ fp }) => fp === target.fp)) return [];
   const live = nearestFirst(known.filter(isLive), target);
@@ -114,12 +114,12 @@ export async function unknownTargetLines(
 
 /** The state of a target for people, one fact per line; unless `isQuiet`, with the command that ends a wait. */
 export function targetStatusLines(status: TargetStatus, { toType, isQuiet }: How): string[] {
-  const { target, stops, limiters, limit, minGrace, learned } = status;
+  const { target, stops, limiter, limit, minGrace, learned } = status;
   const held = statusStandings(status).filter(({ why }) => why !== 'stop' && why !== 'stop_file'); // stops have their own lines
   const advice = isQuiet ? [] : held.map((standing) => standingAdvice(standing, toType)).filter(Boolean);
   return [
     ...stopLines(stops, target, toType),
-    ...throttleLines(limiters, Date.now()),
+    ...(limiter === null ? [] : throttleLines(limiter, Date.now())),
     // The lines of a limiter describe what holds it.
     ...held.flatMap(({ why, text }) => (targetCauses.includes(why) ? [] : [visibleLine(text)])),
     ...new Set(advice),

@@ -16,6 +16,7 @@ import {
 import { logFor } from '../../logger.ts';
 import { type DeletedId, sampleDeleted } from '../../lookup/sample-deleted.ts';
 import type { Rate } from '../../model/rate.ts';
+import { perResource } from '../../model/resource.ts';
 import type { Target } from '../../model/target.ts';
 import { readTimeWindow, windowStateAt } from '../../model/time-window.ts';
 import type { ToType } from '../../model/to-type.ts';
@@ -28,7 +29,7 @@ import { keys } from '../../redis/keys.ts';
 import { trackWrites } from '../../redis/writes.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
 import { startToken } from '../../token/open-token.ts';
-import { openTargetSenders } from '../../worker/target-senders.ts';
+import { openTargetSender } from '../../worker/target-sender.ts';
 import { type Invocation, jsonLines, readReason } from '../command.ts';
 import { type Credentials, readCredentials, serviceOptions } from '../credentials.ts';
 import { type Interrupts, listenForInterrupts } from '../interrupts.ts';
@@ -168,7 +169,7 @@ async function sendAll(work: Work, results: Results, { signal }: Interrupts): Pr
   const held = new AbortController();
   const clock = () => performance.now();
   const log = logFor(invocation, (line) => lineWriter(invocation.stderr)(`warning: ${line}`));
-  const senders = openTargetSenders(
+  const sender = openTargetSender(
     {
       ...serviceOptions(invocation, session, target, credentials),
       maxConcurrency,
@@ -185,23 +186,23 @@ async function sendAll(work: Work, results: Results, { signal }: Interrupts): Pr
   const interrupted = () => held.abort('interrupted');
   if (signal.aborted) interrupted();
   signal.addEventListener('abort', interrupted, { once: true });
-  credentials.token.onChange(() => senders.pump());
-  senders.start();
+  credentials.token.onChange(() => sender.pump());
+  sender.start();
   const progress = startProgress(progressStream(invocation), invocation.env, () => results.progress());
   try {
     return await resendDeleted(sample, {
-      senders: senders.of,
+      senders: perResource(() => sender),
       token: credentials.token,
       basePath: new URL(target.baseUrl).pathname.replace(/\/$/, ''),
       gapMs: gapFor(run.rate, sample.length),
       signal: held.signal,
-      holdWords: () => senders.hold?.reason ?? 'stopped',
+      holdWords: () => sender.hold?.reason ?? 'stopped',
       found: (id, resent) => results.add(run, id, resent),
     });
   } finally {
     progress.stop();
     signal.removeEventListener('abort', interrupted);
-    await senders.close();
+    await sender.close();
   }
 }
 

@@ -8,7 +8,7 @@ import { type Command, json, store } from '../command.ts';
 export const dashboard: Command = {
   name: 'dashboard',
   summary: 'serve the dashboard of all runs on this machine, and print a link that logs in',
-  settings: [...store, 'separateLimits', 'logLevel', 'logFormat'],
+  settings: [...store, 'logLevel', 'logFormat'],
   options: [
     {
       flags: '--port <n>',

@@ -163,7 +163,7 @@ export const status: Command = {
   name: 'status',
   summary: 'show the progress of a run; without a run, the state of the target',
   arguments: '[run]',
-  settings: [...store, ...server, 'baseUrl', 'account', 'clientId', 'separateLimits'],
+  settings: [...store, ...server, 'baseUrl', 'account', 'clientId'],
   options: [
     { flags: '--watch', help: 'keep showing it until it ends, halts or is paused, then exit with its exit code' },
     { flags: '--audit', help: 'show everything that was done to it: by whom, when and why' },

@@ -15,7 +15,7 @@ export const target: Command = {
     {
       name: 'release',
       summary: 'end a wait that the server asked for (Retry-After) and an open circuit, within a second',
-      settings: [...who, 'separateLimits', ...store, ...server],
+      settings: [...who, ...store, ...server],
       options: [reason, json],
       examples: [
         ['expunge target release --base-url https://api.example.com --reason "they answered by mistake"', 'resume now'],
@@ -27,7 +27,7 @@ export const target: Command = {
     {
       name: 'forget-rate',
       summary: 'forget the learned rate of the target and probe for it again',
-      settings: [...who, 'separateLimits', ...store, ...server],
+      settings: [...who, ...store, ...server],
       options: [reason, json],
       examples: [
         [
@@ -44,7 +44,7 @@ export const target: Command = {
       summary:
         'limit the requests of all runs and schedules of the target together, over all processes, until it is ended',
       arguments: '<limit|none>',
-      settings: [...who, 'separateLimits', ...store, ...server],
+      settings: [...who, ...store, ...server],
       options: [reason, json],
       examples: [
         [
@@ -63,7 +63,7 @@ export const target: Command = {
       summary:
         'give each later run of the target at least this grace period, whatever its command says, until it is ended',
       arguments: '<time|none>',
-      settings: [...who, 'separateLimits', ...store, ...server],
+      settings: [...who, ...store, ...server],
       options: [reason, json],
       examples: [
         [
@@ -78,7 +78,7 @@ export const target: Command = {
     {
       name: 'acknowledge',
       summary: 'confirm that you have seen what Redis has lost of the target; its workers are then ready again',
-      settings: [...who, 'separateLimits', ...store, ...server],
+      settings: [...who, ...store, ...server],
       options: [reason, json],
       examples: [
         [

@@ -4,14 +4,13 @@ import { stat } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { readTarget } from '../../config/check-target.ts';
 import type { ListenAddress } from '../../config/parse-setting.ts';
-import type { Config } from '../../config/settings.ts';
 import { messageOf } from '../../errors.ts';
 import { toInputOptions } from '../../input/input-options.ts';
 import { readProtected, toProtectFile } from '../../input/read-protected.ts';
 import { noteTarget } from '../../ledger/known-targets.ts';
 import { announceProtection, announceUnreadProtection } from '../../ledger/protection.ts';
 import { readHeld } from '../../ledger/run-standings.ts';
-import { readStart, readTargetState, scopesFor } from '../../limiter/read-target.ts';
+import { readStart, readTargetState } from '../../limiter/read-target.ts';
 import { createLogger, type Log } from '../../logger.ts';
 import type { Target } from '../../model/target.ts';
 import { type NamedReceiver, openReceivers } from '../../notify/receivers.ts';
@@ -122,13 +121,13 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     queueName: sharedQueueName,
     log,
   });
-  const { senders } = service;
+  const { sender } = service;
   invocation.status.give = () =>
     work.answer({
       state: work.state(),
-      inFlight: senders.inFlight,
-      limit: senders.limit,
-      hold: senders.hold?.reason ?? null,
+      inFlight: sender.inFlight,
+      limit: sender.limit,
+      hold: sender.hold?.reason ?? null,
     });
   const schedules = scheduleWork({
     session,
@@ -151,7 +150,7 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     { name: 'redis', start: () => startRedis(work) },
     redisWatchPart(new RedisWatch(session.address.label, log), () => redisReason(session), log),
     ...notifyingParts(notifyingOf(work)), // before the token, so that a missing token is also posted
-    ...withTokenBehind('target senders', service.parts, work),
+    ...withTokenBehind('target sender', service.parts, work),
     ...scheduler.parts,
     repeat('target', registerTargetEveryMs, () => noteTarget(session.redis, target, Date.now()), log),
     ...protectionParts(work),
@@ -223,7 +222,7 @@ async function startRedis({ session, stop, log }: WorkerDeps): Promise<void> {
 
 async function logReady({ invocation, target, log }: WorkerOptions, session: Session): Promise<void> {
   const { config } = invocation;
-  const pace = await learnedPace(session, target.fp, config).catch(() => ''); // Redis may be away again
+  const pace = await learnedPace(session, target.fp).catch(() => ''); // Redis may be away again
   log.info({ target: target.baseUrl, fp: target.fp, concurrency: config.maxConcurrency, pace }, 'ready');
 }
 
@@ -269,8 +268,8 @@ async function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /** Describes the starting rate. */
-async function learnedPace({ redis }: Session, fp: string, { separateLimits }: Config): Promise<string> {
-  const learned = await readStart(redis, fp, scopesFor({ separateLimits }));
+async function learnedPace({ redis }: Session, fp: string): Promise<string> {
+  const learned = await readStart(redis, fp);
   return paceText(null, learned) || 'its limit is not known yet';
 }
 

@@ -106,7 +106,7 @@ async function follow(
   const readContext = every(readContextEveryMs, async () => {
     const context = await orAborted(signal, readRunContext(session.redis, run));
     taker.observeContext(context);
-    for (const event of events.observe(context?.targets ?? [], service.token.refreshes, performance.now()))
+    for (const event of events.observe(context?.limiter ?? null, service.token.refreshes, performance.now()))
       taker.addEvent(eventText(event));
   });
   const by = {
@@ -146,10 +146,10 @@ function panelEnv({ env, verbosity }: Invocation): NodeJS.ProcessEnv {
   return verbosity === 'verbose' ? { ...env, TERM: 'dumb' } : env;
 }
 
-function sayStopping({ config, stderr }: Invocation, { senders }: Service): void {
+function sayStopping({ config, stderr }: Invocation, { sender }: Service): void {
   const seconds = Math.ceil(config.requestTimeoutMs / 1_000);
   stderr.write(
-    `\nStopping: ${plural(senders.inFlight, 'requests')} finishing (up to ${seconds} s). Press Ctrl-C again to stop at once; nothing is lost either way.\n`,
+    `\nStopping: ${plural(sender.inFlight, 'requests')} finishing (up to ${seconds} s). Press Ctrl-C again to stop at once; nothing is lost either way.\n`,
   );
 }
 

@@ -132,7 +132,7 @@ function introduce(given: Invocation, plan: Plan): void {
  * would only let it wait.
  */
 const unused: readonly SettingName[] = [
-  ...targetSettings.filter((name) => name !== 'account' && name !== 'separateLimits'),
+  ...targetSettings.filter((name) => name !== 'account'),
   ...notifying,
   ...server,
   ...store,

@@ -117,7 +117,7 @@ export const families: readonly Family[] = [
     name: 'expunge_items_in_flight',
     type: 'gauge',
     help: 'Requests of this process that wait for an answer.',
-    read: ({ service }) => [{ value: service.senders.inFlight }],
+    read: ({ service }) => [{ value: service.sender.inFlight }],
   },
   {
     name: 'expunge_throttle_wait_seconds_total',
@@ -128,44 +128,33 @@ export const families: readonly Family[] = [
   {
     name: 'expunge_retry_after_seconds',
     type: 'gauge',
-    labels: ['scope'],
     help: 'Time left of the wait that the server asked for, as far as this process knows.',
-    read: ({ service }) =>
-      service.senders.all.map(({ scope, limiter }) => ({ value: limiter.throttledMs / 1_000, labels: { scope } })),
+    read: ({ service }) => [{ value: service.sender.limiter.throttledMs / 1_000 }],
   },
   {
     name: 'expunge_circuit_open',
     type: 'gauge',
     help: '1 while no request succeeds at the target and only probes are sent.',
-    read: ({ service }) => [{ value: service.senders.all.some(({ limiter }) => isCircuitOpen(limiter)) ? 1 : 0 }],
+    read: ({ service }) => [{ value: isCircuitOpen(service.sender.limiter) ? 1 : 0 }],
   },
   {
     name: 'expunge_nothing_accepted_seconds',
     type: 'gauge',
-    labels: ['scope'],
     help: 'For how long the target has refused or failed every request, without a stop, once that is 15 minutes; otherwise 0.',
-    read: ({ redis }) =>
-      (redis?.limiters ?? []).map(({ scope, stalled }) => ({ value: (stalled?.ms ?? 0) / 1_000, labels: { scope } })),
+    read: ({ redis }) => (redis?.limiter ? [{ value: (redis.limiter.stalled?.ms ?? 0) / 1_000 }] : []),
   },
   {
     name: 'expunge_rate_requests_per_second',
     type: 'gauge',
-    labels: ['scope'],
     help: 'The current rate of the target, set or learned, over all its workers.',
-    read: ({ service }) =>
-      service.senders.all.flatMap(({ scope, limiter }) =>
-        limiter.known === null ? [] : [{ value: limiter.known.rate, labels: { scope } }],
-      ),
+    read: ({ service: { sender } }) => (sender.limiter.known === null ? [] : [{ value: sender.limiter.known.rate }]),
   },
   {
     name: 'expunge_rate_limit_estimate_requests_per_second',
     type: 'gauge',
-    labels: ['scope'],
     help: 'The rate at which the target last throttled; 0 if it never did.',
-    read: ({ service }) =>
-      service.senders.all.flatMap(({ scope, limiter }) =>
-        limiter.known === null ? [] : [{ value: limiter.known.limitMet, labels: { scope } }],
-      ),
+    read: ({ service: { sender } }) =>
+      sender.limiter.known === null ? [] : [{ value: sender.limiter.known.limitMet }],
   },
   {
     name: 'expunge_token_refreshes_total',
@@ -333,7 +322,7 @@ const openStates: readonly RunState[] = ['preparing', 'planned', 'running', 'pau
 
 type Meters = Scrape['service']['meters'];
 type Meter = Meters[keyof Meters];
-type Limiter = Scrape['service']['senders']['all'][number]['limiter'];
+type Limiter = Scrape['service']['sender']['limiter'];
 
 function eachResource(
   meters: Meters,
@@ -370,8 +359,8 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, n) => total + n, 0);
 }
 
-function maySend({ senders, writeRejection }: Scrape['service']): boolean {
-  return senders.hold === null && writeRejection === '';
+function maySend({ sender, writeRejection }: Scrape['service']): boolean {
+  return sender.hold === null && writeRejection === '';
 }
 
 function isCircuitOpen(limiter: Limiter): boolean {

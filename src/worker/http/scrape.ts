@@ -24,7 +24,7 @@ export type Scrape = {
     successes: Successes;
     schedules: ScheduleSample[];
     undelivered: number;
-    limiters: TargetState[];
+    limiter: TargetState | null;
     held: Map<string, Standing>; // see `readHeld`
   } | null;
   /** The target that this process sends to. */
@@ -80,7 +80,7 @@ export function openScrape({
     const askedAt = clock();
     await redis.ping();
     const roundTripMs = clock() - askedAt;
-    const [backlog, successes, schedules, undelivered, limiters, held] = await Promise.all([
+    const [backlog, successes, schedules, undelivered, limiter, held] = await Promise.all([
       readBacklog(redis, fp, await readClock(redis, keys.targetRuns(fp))),
       readSuccesses(redis, fp),
       readSchedules(redis, fp, now()),
@@ -88,7 +88,7 @@ export function openScrape({
       readTargetState(redis, fp),
       readHeld(redis, target),
     ]);
-    return { roundTripMs, backlog, successes, schedules, undelivered, limiters, held };
+    return { roundTripMs, backlog, successes, schedules, undelivered, limiter, held };
   };
   const askTarget = singleFlight(readTarget, { ...bounds, clock });
   const askQueue = singleFlight(async () => ({ name, depth: await service.queue.depth() }), { ...bounds, clock });

@@ -35,7 +35,7 @@ export function openHttp(
   { build, service, redis, connectionError, target, state, log, site }: HttpOptions,
 ): Part {
   const clock = () => performance.now();
-  const { token, senders } = service;
+  const { token, sender } = service;
   const readiness = openReadiness({
     state,
     redis,
@@ -44,7 +44,7 @@ export function openHttp(
     token,
     clock,
     writeRejection: () => service.writeRejection,
-    hold: () => senders.hold,
+    hold: () => sender.hold,
     losses: () => service.actions.losses,
   });
   const metrics = openMetrics(

@@ -285,12 +285,12 @@ describe.concurrent('check --probe-id sends one real DELETE', () => {
     const [seconds] = await redis.time();
     const [seenAt, holdUntil] = [Number(seconds) * 1_000, (Number(seconds) + 60) * 1_000];
     const waits = { seenAt, holdUntil, holdWhy: 'the server answered 429 and sent Retry-After 60' };
-    await redis.hset(keys.limiter(fp, 'all'), waits);
+    await redis.hset(keys.limiter(fp), waits);
     const held = await check(flags, probe, env);
     expect(held.out).toMatch(
       /^fail {3}probe {3}not sent\. the server answered 429 and sent Retry-After 60; 1? ?\S+ .* left$/m,
     );
-    await redis.del(keys.limiter(fp, 'all'));
+    await redis.del(keys.limiter(fp));
     const unfit = await check(flags, probe, { ...env, REDIS_URL: 'redis://127.0.0.1:9' });
     expect(unfit.out).toMatch(/^fail {3}probe {3}not sent, because another check failed$/m);
     expect([stopped.exit, held.exit, unfit.exit, sandbox.counts.requests]).toEqual([4, 4, 6, 0]);

@@ -1,13 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readResources } from '../../../src/config/read-resources.ts';
 import { readSemantics, storeSemantics } from '../../../src/ledger/semantics.ts';
-import { releaseTarget } from '../../../src/ledger/steer-target.ts';
-import { readTargetState } from '../../../src/limiter/read-target.ts';
-import { limiterKeys, openTargetCalls } from '../../../src/limiter/target-call.ts';
 import { defineResources } from '../../../src/model/resource.ts';
 import { isSearchable } from '../../../src/operations/search-runs.ts';
 import { openHarness } from '../../support/harness.ts';
-import { quietCall } from '../../support/target-call.ts';
 
 // What a machine without the configuration file shows of resources that are defined elsewhere.
 
@@ -21,17 +17,6 @@ describe('a resource that is not defined here', () => {
     defineResources({});
     expect(isSearchable('dashboards')).toBe(true);
     expect(['view', 'vews', 'annotation', 'd 1'].map(isSearchable)).toEqual([false, false, false, false]);
-  });
-
-  test('has a limiter that is shown, and released', async ({ onTestFinished }) => {
-    const { redis, target } = await openHarness(onTestFinished);
-    defineResources({});
-    const { call } = openTargetCalls(redis, limiterKeys(target.fp, 'dashboards'));
-    await call(quietCall({ wants: false, hold: { ms: 60_000, why: 'the server asked for it' } }));
-    const holds = async () => (await readTargetState(redis, target.fp)).map(({ scope, hold }) => [scope, hold?.kind]);
-    expect(await holds()).toEqual([['dashboards', 'retry_after']]);
-    expect(await releaseTarget(redis, target.fp, { who: 'ana', reason: '', at: 7 })).toBe(true);
-    expect(await holds()).toEqual([['dashboards', undefined]]);
   });
 
   test('has an answer to ids that do not exist, which is shown', async ({ onTestFinished }) => {

@@ -1,12 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { TargetConnection } from '../../../src/delete/send-delete.ts';
 import { type Answer, makeVerdictTable, verdictOf } from '../../../src/delete/verdict.ts';
-import { readTargetState } from '../../../src/limiter/read-target.ts';
 import { bearerForm, type Definition, defineResources } from '../../../src/model/resource.ts';
-import { targetOf } from '../../../src/model/target.ts';
 import { summaryIn } from '../../support/command.ts';
 import { type AtEnd, openHarness } from '../../support/harness.ts';
-import { until } from '../../support/processes.ts';
 import { openRawServer, type RawAnswer, rawAnswer } from '../../support/raw-server.ts';
 import { forgetTarget } from '../../support/redis-keys.ts';
 
@@ -208,24 +205,4 @@ test('a plan says that --on-status changes no success of a definition', async ({
   expect(await plan('--on-status', '200=failed')).toContain(`${says}, whatever --on-status says`);
   expect(await plan('--on-status', '409=absent')).toContain(says);
   expect(await plan('--on-status', '409=absent')).not.toContain('whatever');
-});
-
-test('with --separate-limits a configured resource has a limiter of its own, which an operator can release', async ({
-  onTestFinished,
-}) => {
-  const { harness, server, env } = await openDashboards(onTestFinished, { success: [200] }, (_, nth) =>
-    nth === 1 ? rawAnswer(429, '', ['Retry-After: 600']) : rawAnswer(200, ok, json),
-  );
-  const args = [harness.list(['d-1']), '--resource', 'dashboards', '--yes', '--json', '--separate-limits'];
-  const running = harness.start(['run', ...args], env);
-  await until('it has been throttled', async () => server.seen.length === 1 || undefined);
-  const { fp } = targetOf(server.url, harness.target.account);
-  const held = await until('Redis knows it', async () =>
-    (await readTargetState(harness.redis, fp)).find(({ hold }) => hold),
-  );
-  expect(held).toMatchObject({ scope: 'dashboards', hold: { kind: 'retry_after' } });
-  const released = await harness.expunge(['target', 'release', '--separate-limits'], { env });
-  expect(released.code).toBe(0);
-  await running.ended;
-  expect(summaryIn(running)).toMatchObject({ state: 'completed', deleted: 1 });
 });

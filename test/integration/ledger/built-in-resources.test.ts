@@ -75,13 +75,7 @@ test('lists, plans and runs of annotations and views are byte for byte as they a
     spool: { ...spool, folder: '', resources: undefined },
     list: made.list,
     plan,
-    keys: [
-      keys.run(id),
-      keys.manifest(id, 0),
-      keys.list(made.list),
-      keys.limiter(target.fp, 'views'),
-      keys.semantics(target.fp),
-    ],
+    keys: [keys.run(id), keys.manifest(id, 0), keys.list(made.list), keys.semantics(target.fp)],
     record: Object.fromEntries(stored.sort()),
     manifest: await Promise.all(
       [0, 1, 2].map(async (n) => (await redis.getBuffer(keys.manifest(id, n)))?.toString('hex')),

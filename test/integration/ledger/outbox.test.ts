@@ -5,10 +5,10 @@ import {
   moveCursor,
   type OutboxEvent,
   outboxKeys,
-  publishOutage,
+  publishTrouble,
   readCursor,
   readEvents,
-  readPublishedOutages,
+  readPublishedTroubles,
   readRefusals,
   storeRefusals,
 } from '../../../src/ledger/outbox.ts';
@@ -110,12 +110,12 @@ describe('a receiver', () => {
 
 test('an outage is told once when it begins and once when it ends, whoever sees it', async () => {
   const tell = (from: number | null, to: number | null, id: string) =>
-    publishOutage(redis, fp, { scope: 'all', from, to }, event(id));
+    publishTrouble(redis, fp, 'outage', { from, to }, event(id));
   await tell(null, 1_000, 'it began');
   await tell(null, 1_007, 'as another process saw it');
-  expect(await readPublishedOutages(redis, fp)).toEqual({ all: 1_000 });
+  expect(await readPublishedTroubles(redis, fp)).toEqual({ outage: 1_000, stall: null });
   await tell(1_000, null, 'it ended');
   await tell(1_000, null, 'as another process saw it');
-  expect(await readPublishedOutages(redis, fp)).toEqual({});
+  expect(await readPublishedTroubles(redis, fp)).toEqual({ outage: null, stall: null });
   expect(await idsAfter(0)).toEqual(['it began', 'it ended']);
 });

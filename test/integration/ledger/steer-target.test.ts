@@ -2,12 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { readTargetAudit } from '../../../src/ledger/audit.ts';
 import { forgetRate, releaseTarget, setLimit, startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
-import { type LimiterScope, limiterScopes } from '../../../src/limiter/read-target.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { redisDuringTests } from '../../support/redis.ts';
 
-// What an action leaves in Redis; what the limiters make of it is in test/integration/limiter/target.test.ts.
+// What an action leaves in Redis; what the limiter makes of it is in test/integration/limiter/target.test.ts.
 
 let fp: string;
 const redis = await redisDuringTests();
@@ -15,19 +14,18 @@ beforeEach(() => {
   fp = `test-${randomUUID()}`;
 });
 afterEach(async () => {
-  const limiters = limiterScopes().map((scope) => keys.limiter(fp, scope));
-  await redis.unlink(...limiters, keys.bounds(fp), keys.stop(fp), keys.targetAudit(fp));
+  await redis.unlink(keys.limiter(fp), keys.bounds(fp), keys.stop(fp), keys.targetAudit(fp));
 });
 
 const author = { who: 'ana', reason: 'a test', at: 7 };
 const rate = parseRate('200/s,100000/day');
 const hour = 3_600_000;
 
-const limiter = (scope: LimiterScope) => redis.hgetall(keys.limiter(fp, scope));
+const limiter = () => redis.hgetall(keys.limiter(fp));
 const learned = { state: '{}', rate: '500', phase: 'ramp', high: '9', inFlight: '64', recall: '1' };
 
-describe.each(limiterScopes())('the limiter of %s', (scope) => {
-  const write = (fields: Record<string, string | number>) => redis.hset(keys.limiter(fp, scope), fields);
+describe('the limiter of a target', () => {
+  const write = (fields: Record<string, string | number>) => redis.hset(keys.limiter(fp), fields);
 
   test.each([
     ['a wait', { holdUntil: Date.now() + hour, holdWhy: 'Retry-After 3600' }],
@@ -40,7 +38,7 @@ describe.each(limiterScopes())('the limiter of %s', (scope) => {
     await write({ ...learned, ...fields, turn: 3, epoch: 5 });
     const before = Date.now();
     expect(await releaseTarget(redis, fp, author)).toBe(true);
-    const { validFrom, tat, ...left } = await limiter(scope);
+    const { validFrom, tat, ...left } = await limiter();
     expect(left).toEqual({ ...learned, turn: '4', epoch: '6', releasedEpoch: '6', released: '1' });
     expect([validFrom, Number(validFrom) >= before, Number(validFrom) < Date.now() + 1]).toEqual([tat, true, true]);
     expect(await releaseTarget(redis, fp, author)).toBe(false);
@@ -48,22 +46,22 @@ describe.each(limiterScopes())('the limiter of %s', (scope) => {
 
   test('that waits for nothing any more is not released', async () => {
     await write({ ...learned, holdUntil: Date.now() - 60_000, announced: '' });
-    const before = await limiter(scope);
+    const before = await limiter();
     expect(await releaseTarget(redis, fp, author)).toBe(false);
-    expect([await limiter(scope), await readTargetAudit(redis, fp)]).toEqual([before, []]);
+    expect([await limiter(), await readTargetAudit(redis, fp)]).toEqual([before, []]);
   });
 
   test('forgets what it learned by forget-rate, and not what it was told', async () => {
     await write({ ...learned, holdUntil: 9, turn: 3, epoch: 5 });
     expect(await forgetRate(redis, fp, author)).toBe(true);
-    expect(await limiter(scope)).toMatchObject({ holdUntil: '9', turn: '4', epoch: '6', dropEpoch: '6' });
-    for (const field of Object.keys(learned)) expect(await limiter(scope)).not.toHaveProperty(field);
+    expect(await limiter()).toMatchObject({ holdUntil: '9', turn: '4', epoch: '6', dropEpoch: '6' });
+    for (const field of Object.keys(learned)) expect(await limiter()).not.toHaveProperty(field);
   });
 
   test('keeps what it learned when a limit begins, changes and ends', async () => {
     await write(learned);
     for (const limit of [rate, parseRate('9/day'), null]) expect(await setLimit(redis, fp, limit, author)).toBe(true);
-    expect(await limiter(scope)).toEqual(learned);
+    expect(await limiter()).toEqual(learned);
   });
 });
 
@@ -74,7 +72,7 @@ test('of a target that nobody knows nothing is released, forgotten or ended, and
     await setLimit(redis, fp, null, author),
     (await startTarget(redis, fp, author)).isChanged,
   ]).toEqual([false, false, false, false]);
-  expect(await redis.exists(keys.targetAudit(fp), keys.bounds(fp), keys.limiter(fp, 'all'))).toBe(0);
+  expect(await redis.exists(keys.targetAudit(fp), keys.bounds(fp), keys.limiter(fp))).toBe(0);
 });
 
 test('a limit says who set it, why and when, and goes with its end', async () => {
@@ -91,7 +89,7 @@ test('a limit says who set it, why and when, and goes with its end', async () =>
 });
 
 test('every action that changed something is in the audit trail of the target, with who gave it, when and why', async () => {
-  await redis.hset(keys.limiter(fp, 'all'), { ...learned, closed: 'unreachable' });
+  await redis.hset(keys.limiter(fp), { ...learned, closed: 'unreachable' });
   await releaseTarget(redis, fp, { ...author, at: 1 });
   await forgetRate(redis, fp, { ...author, at: 2 });
   await setLimit(redis, fp, rate, { ...author, at: 3 });

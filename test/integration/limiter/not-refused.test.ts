@@ -9,7 +9,7 @@ test('a trial that was never refused leaves no rate above what was answered', as
   const harness = await openHarness(onTestFinished, { objects: annotations(ids) });
   const list = [harness.list(ids), '--resource', 'annotations', '--yes'];
   expect(await harness.run([...list, '--limit', '100', '--rate', '50/s'])).toMatchObject({ code: 0 });
-  const [target] = await readTargetState(harness.redis, harness.target.fp);
+  const target = await readTargetState(harness.redis, harness.target.fp);
   expect(target!.learned).toBeLessThan(60); // a seek believes in far more than --rate lets it send
   const next = await harness.run([...list, '--detach']);
   expect(next.stderr).toMatch(/Pace +not refused up to \d/);

@@ -20,7 +20,7 @@ type AtEnd = (task: () => Promise<void>) => void;
 /** A limiter of a target of its own, which somebody uses. */
 async function openLimiter(atEnd: AtEnd, limit: string | null = null) {
   const fp = randomUUID();
-  const owned = limiterKeys(fp, 'all');
+  const owned = limiterKeys(fp);
   const calls = openTargetCalls(redis, owned);
   if (limit !== null) await redis.hset(owned.bounds, 'limit', storedRate(parseRate(limit)));
   const clock = () => performance.now();
@@ -46,19 +46,18 @@ async function openLimiter(atEnd: AtEnd, limit: string | null = null) {
 describe.concurrent('reading the limiter of a target', () => {
   test('finds none where nothing was ever sent, and leaves nothing behind', async () => {
     const fp = randomUUID();
-    expect(await readTargetState(redis, fp)).toEqual([]);
-    expect(await redis.exists(keys.limiter(fp, 'all'), keys.limiterMembers(fp, 'all'))).toBe(0);
+    expect(await readTargetState(redis, fp)).toBeNull();
+    expect(await redis.exists(keys.limiter(fp), keys.limiterMembers(fp))).toBe(0);
   });
 
   test('tells of the processes, of the limit and of the wait that a server asked for', async ({ onTestFinished }) => {
     const { fp, target } = await openLimiter(onTestFinished, '200/s');
-    const read = async () => (await readTargetState(redis, fp))[0];
-    const [begun] = await until('it has a rate', async () => {
-      const states = await readTargetState(redis, fp);
-      return (states[0]?.rate ?? 0) > 0 ? states : null;
+    const read = () => readTargetState(redis, fp);
+    const begun = await until('it has a rate', async () => {
+      const state = await readTargetState(redis, fp);
+      return (state?.rate ?? 0) > 0 ? state : null;
     });
     expect(begun).toMatchObject({
-      scope: 'all',
       processes: 1,
       phase: 'seek',
       rate: 200,
@@ -90,7 +89,7 @@ describe.concurrent('reading the limiter of a target', () => {
     await until('it is counted', async () => (await alive()) === 1);
     target.leave();
     target.throttleFor(3_600_000, 'asked for');
-    await until('it wants none any more', async () => (await readTargetState(redis, fp))[0]?.processes === 0);
+    await until('it wants none any more', async () => (await readTargetState(redis, fp))?.processes === 0);
     expect(await alive()).toBe(1);
     const [[process]] = Object.entries(await redis.hgetall(keys.processes(fp))) as [[string, string]];
     target.stop();
@@ -113,7 +112,7 @@ describe.concurrent('reading the limiter of a target', () => {
     const pauses: string[] = [];
     const limits = targetLimits(target, { token, now: Date.now, onLongThrottle: (why) => pauses.push(why) });
     limits.recordAnswer({ epoch: before, wasClose: false }, answer, 10, request);
-    await until('it is held for everybody', async () => (await readTargetState(redis, fp))[0]?.hold);
+    await until('it is held for everybody', async () => (await readTargetState(redis, fp))?.hold);
     expect([target.throttledMs > 3_000_000, pauses.length]).toEqual([true, 1]);
     await releaseTarget(redis, fp, { who: 'ana', reason: '', at: 1 });
     await until('it goes on', () => target.throttledMs === 0);
@@ -129,7 +128,7 @@ describe.concurrent('reading the limiter of a target', () => {
     const before = Date.now();
     const outage = await until('it is out', async () => {
       for (let i = 0; i < 20; i++) target.observe(0, 'trouble', 1, 'the API answers 503 to everything');
-      return (await readTargetState(redis, fp))[0]?.outage;
+      return (await readTargetState(redis, fp))?.outage;
     });
     expect(outage).toEqual({
       kind: 'trouble',

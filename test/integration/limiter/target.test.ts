@@ -23,8 +23,8 @@ const redis = await redisDuringTests();
 const startMs = 1_800_000_000_000;
 
 /** A limiter of its own, and processes that call it at the times a test chooses. */
-function openFleet(atEnd: (task: () => Promise<void>) => void, name = `test-${randomUUID()}`, scope = 'all') {
-  const keys = limiterKeys(name, scope);
+function openFleet(atEnd: (task: () => Promise<void>) => void, name = `test-${randomUUID()}`) {
+  const keys = limiterKeys(name);
   let now = startMs;
   const calls = openTargetCalls(redis, keys, () => String(now));
   const known = new Map<string, { till: string; epoch: string }>();
@@ -146,8 +146,8 @@ async function play(
 }
 
 /** A limiter whose target has a rate, as after its first look. */
-async function openRated(atEnd: Parameters<typeof openFleet>[0], rate: number, name?: string, scope?: string) {
-  const fleet = openFleet(atEnd, name, scope);
+async function openRated(atEnd: Parameters<typeof openFleet>[0], rate: number, name?: string) {
+  const fleet = openFleet(atEnd, name);
   const { turn } = await fleet.at(0, 'p0');
   await fleet.learn(turn, rate);
   return fleet;
@@ -217,65 +217,6 @@ describe('permits of a target', () => {
     expect(await fleet.at(0, 'p0')).toMatchObject({ count: 0, turn: 1, learned: '' });
     await fleet.learn(1, 100);
     expect(await fleet.at(10, 'p0', { wants: false })).toMatchObject({ count: 0 });
-  });
-});
-
-describe('the limiters of resources that a target limits apart', () => {
-  /** Times of the permits that two limiters of one target give in so many seconds; each is asked ten times a second while it is wanted. */
-  async function playBoth(
-    atEnd: Parameters<typeof openFleet>[0],
-    learned: [annotations: number, views: number],
-    seconds: number,
-    limit: string | null,
-    isWanted = (_scope: number, _ms: number) => true,
-  ) {
-    const name = `test-${randomUUID()}`;
-    const limiters = [
-      await openRated(atEnd, learned[0], name, 'annotations'),
-      await openRated(atEnd, learned[1], name, 'views'),
-    ];
-    await limiters[0]!.limit(limit);
-    const times: number[][] = [[], []];
-    for (let ms = 0; ms < 1_000 * seconds; ms += 100) {
-      for (const [scope, { at }] of limiters.entries()) {
-        const reply = await at(ms + scope, 'p0', { wants: isWanted(scope, ms) });
-        times[scope]!.push(...timesOf(reply));
-      }
-    }
-    return times.map((all) => all.filter((time) => time < 1_000 * seconds)) as [number[], number[]];
-  }
-  const at100 = '100/s';
-  const seconds = sized(5, 20);
-
-  test('share one limit evenly', async ({ onTestFinished }) => {
-    const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], seconds, at100);
-    expect(maxWithin([...a, ...b], 1_000)).toBeLessThanOrEqual(107);
-    expect(a.length + b.length).toBeGreaterThan(95 * seconds);
-    expect(Math.abs(a.length - b.length)).toBeLessThan(10 * seconds);
-  });
-
-  test('leave each other what they cannot use', async ({ onTestFinished }) => {
-    const [a, b] = await playBoth(onTestFinished, [10, 1_000], seconds, at100);
-    expect(a.length).toBeGreaterThan(9.5 * seconds - 2);
-    expect(a.length + b.length).toBeGreaterThan(95 * seconds);
-    expect(maxWithin([...a, ...b], 1_000)).toBeLessThanOrEqual(107);
-  });
-
-  test('never exceed it together, though one comes and goes', async ({ onTestFinished }) => {
-    const comesAndGoes = (scope: number, ms: number) => scope === 0 || Math.floor(ms / 700) % 2 === 0;
-    const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], seconds, at100, comesAndGoes);
-    expect(maxWithin([...a, ...b], 1_000)).toBeLessThanOrEqual(107);
-    expect(a.length + b.length).toBeGreaterThan(85 * seconds);
-  });
-
-  test('share the quotas of one limit', async ({ onTestFinished }) => {
-    const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], 5, '100/s,300/day');
-    expect(a.length + b.length).toBe(300);
-  });
-
-  test('go by what was learned of each where nobody sets a limit', async ({ onTestFinished }) => {
-    const [a, b] = await playBoth(onTestFinished, [200, 100], seconds, null);
-    expect([a, b].map(({ length }) => Math.round(length / seconds / 10))).toEqual([20, 10]);
   });
 });
 
@@ -599,7 +540,7 @@ describe('the breaker', () => {
       unreachableAt: 0,
     });
     expect(refusing.now - refusing.outageAt).toBeGreaterThan(60_000);
-    expect((await readTargetState(redis, fp))[0]!.outage).toMatchObject({ kind: 'refused', since: startMs + 60_000 });
+    expect((await readTargetState(redis, fp))!.outage).toMatchObject({ kind: 'refused', since: startMs + 60_000 });
     await live(70_000, 'p0', { alarm: away });
     const again = await live(70_100, 'p0');
     expect(again).toMatchObject({ closed: 'unreachable', outageWhy: away.why });
@@ -791,7 +732,7 @@ describe('how long nothing was accepted', () => {
     }
   };
   const refusedAll = (epoch: string) => ({ tally: tally(epoch, { refused: 3 }) });
-  const stalled = async ({ fp }: { fp: string }) => (await readTargetState(redis, fp))[0]!.stalled;
+  const stalled = async ({ fp }: { fp: string }) => (await readTargetState(redis, fp))!.stalled;
 
   test('counts refusals without end, until something is accepted', async ({ onTestFinished }) => {
     const fleet = openFleet(onTestFinished);

@@ -14,7 +14,7 @@ async function openTarget() {
   const redis = await openTestRedis();
   onTestFinished(() => void redis.disconnect());
   const target = targetOf(`https://${randomUUID()}.example.com`, '');
-  const targets = localTargets({ redis }, false);
+  const targets = localTargets({ redis });
   const lose = (id: string) => {
     const loss = { id, what: `schedule ${id}`, at: 1 };
     return noteLoss(redis, target.fp, loss, { id, type: 'lost' } as never);

@@ -62,7 +62,7 @@ async function claimed(): Promise<{ id: string; epoch: number; known: KnownCells
 const call = quietCall({ hold: { ms: 5_000, why: 'Retry-After' } });
 
 function target(wish: Partial<TargetCall>): Act {
-  const { call: report } = openTargetCalls(redis, limiterKeys(randomUUID(), 'all'), () => String(now));
+  const { call: report } = openTargetCalls(redis, limiterKeys(randomUUID()), () => String(now));
   return () => report({ ...call, ...wish });
 }
 
@@ -239,7 +239,7 @@ const refused: Case[] = [
   {
     script: 'limiter/store-state.lua.ts storeStateLua',
     arrange: async () => {
-      const calls = openTargetCalls(redis, limiterKeys(randomUUID(), 'all'), () => String(now));
+      const calls = openTargetCalls(redis, limiterKeys(randomUUID()), () => String(now));
       const { turn, seen } = await calls.call(call);
       const first = control(null, JSON.parse(seen) as Sums);
       return () => calls.store(turn, null, first);

@@ -14,7 +14,7 @@ async function countAtTheEnd(): Promise<number> {
   const workers = await openLocalWorkers(onTestFinished, {}, { target });
   const run = await workers.submit(['b-1'], { target });
   await until('the run is completed', async () => (await workers.run(run)).state === 'completed');
-  const closed = workers.service.senders.close();
+  const closed = workers.service.sender.close();
   for (const send of owed) send();
   await closed;
   for (const { drain } of workers.service.parts.filter(({ name }) => name === 'answers with a body')) await drain!();

@@ -60,10 +60,10 @@ test('a receiver that is away or hangs holds up no other, which is told of an ou
   const parts = new Parts(notifyingParts({ redis, target, receivers, dashboardUrl: '', runs, log }), log);
   onTestFinished(() => parts.drain());
   const outage = { seenAt: Date.now(), closed: 'unreachable', closedWhy: 'connection refused', closedAt: 1_000 };
-  await redis.hset(keys.limiter(fp, 'all'), outage);
+  await redis.hset(keys.limiter(fp), outage);
   await parts.start(new AbortController().signal);
   await until('the outage is told', () => taken(good).length === 1);
-  await redis.hset(keys.limiter(fp, 'all'), 'closed', '');
+  await redis.hset(keys.limiter(fp), 'closed', '');
   await until('its end is told', () => taken(good).length === 2);
   expect(taken(good).map(({ type }) => type)).toEqual(['target.outage', 'target.recovered']);
 });
@@ -208,7 +208,7 @@ test('the changes of a run reach the outbox once, though the worker that passes 
 
 test('an outage is told once by several workers, and so is its end', async ({ onTestFinished }) => {
   const { redis, target, fp } = await openStage(onTestFinished);
-  const limiter = keys.limiter(fp, 'all');
+  const limiter = keys.limiter(fp);
   const look = () => Promise.all([1, 2, 3].map(() => publishOutages(redis, target)));
   const types = async () => (await readEvents(redis, fp, 0, 10)).map(({ event }) => event.type);
   await redis.hset(limiter, {
@@ -231,7 +231,7 @@ test('that nothing was accepted for a quarter of an hour is told once by several
   onTestFinished,
 }) => {
   const { redis, target, fp } = await openStage(onTestFinished);
-  const limiter = keys.limiter(fp, 'all');
+  const limiter = keys.limiter(fp);
   const look = () => Promise.all([1, 2, 3].map(() => publishOutages(redis, target)));
   const types = async () => (await readEvents(redis, fp, 0, 10)).map(({ event }) => event.type);
   await redis.hset(limiter, {
@@ -257,11 +257,11 @@ test('that nothing was accepted for a quarter of an hour is told once by several
 
 test('an outage is told once, though the target is stopped and started while it lasts', async ({ onTestFinished }) => {
   const { redis, target, fp, clock } = await openStage(onTestFinished);
-  const calls = openTargetCalls(redis, limiterKeys(fp, 'all'), () => String(clock.now));
+  const calls = openTargetCalls(redis, limiterKeys(fp), () => String(clock.now));
   const types = async () => (await readEvents(redis, fp, 0, 10)).map(({ event }) => event.type);
   const liveASecond = async (wish: Partial<TargetCall> = {}) => {
     clock.now += 1_000;
-    const epoch = (await redis.hget(keys.limiter(fp, 'all'), 'epoch')) ?? '0';
+    const epoch = (await redis.hget(keys.limiter(fp), 'epoch')) ?? '0';
     const { turn, learned, seen } = await calls.call(quietCall({ epoch, ...wish }));
     const before = learned === '' ? null : (JSON.parse(learned) as TargetControl);
     await calls.store(turn, before, control(before, JSON.parse(seen) as Sums));

@@ -49,7 +49,6 @@ async function openStage(atEnd: AtEnd) {
     token: fixedToken(sandbox.token, 'a test'),
     connection: { requestTimeoutMs: 500, ca: null, proxy: null },
     maxConcurrency: 8,
-    separateLimits: false,
     retryDelaysMs: [1, 1, 1, 1, 1],
     unreachableTimeoutMs: 60_000,
     stopFile: null,

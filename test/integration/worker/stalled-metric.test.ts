@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { limiterScopes } from '../../../src/limiter/read-target.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { families } from '../../../src/worker/http/metrics.ts';
 import { openScrape, type Scrape } from '../../../src/worker/http/scrape.ts';
@@ -13,7 +12,7 @@ test('a metric says for how long a target has accepted nothing, once that is a q
   const redis = await openTestRedis();
   const fp = `test-${randomUUID()}`;
   onTestFinished(async () => {
-    await redis.unlink(...limiterScopes().map((scope) => keys.limiter(fp, scope)));
+    await redis.unlink(keys.limiter(fp));
     redis.disconnect();
   });
   const samples = async () => {
@@ -33,8 +32,8 @@ test('a metric says for how long a target has accepted nothing, once that is a q
     return families.find(({ name }) => name === 'expunge_nothing_accepted_seconds')!.read(seen);
   };
   const now = Date.now();
-  await redis.hset(keys.limiter(fp, 'all'), { seenAt: now, wantedAt: now, drySince: 1, dryMs: 899_000, dryAnswers: 3 });
-  expect(await samples()).toEqual([{ value: 0, labels: { scope: 'all' } }]);
-  await redis.hset(keys.limiter(fp, 'all'), { dryMs: 960_000 });
-  expect(await samples()).toEqual([{ value: 960, labels: { scope: 'all' } }]);
+  await redis.hset(keys.limiter(fp), { seenAt: now, wantedAt: now, drySince: 1, dryMs: 899_000, dryAnswers: 3 });
+  expect(await samples()).toEqual([{ value: 0 }]);
+  await redis.hset(keys.limiter(fp), { dryMs: 960_000 });
+  expect(await samples()).toEqual([{ value: 960 }]);
 });

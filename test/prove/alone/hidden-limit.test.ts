@@ -18,7 +18,7 @@ describe.concurrent('a limit', () => {
     const before = harness.sandbox.arrivals.atMs.length;
     await startRun(harness, second);
     await until('the second run begins', () => harness.sandbox.arrivals.atMs[before]);
-    const [known] = await readTargetState(harness.redis, harness.target.fp);
+    const known = await readTargetState(harness.redis, harness.target.fp);
     expect(known!.rate).toBeGreaterThan(0.4 * 300); // who knows nothing begins at 20 a second
   });
 

@@ -146,7 +146,7 @@ describe.concurrent('worker --http', () => {
     const faults = { 'status-429-seconds': 1, retryAfterSeconds: 60 };
     const { harness, probes } = await openWorker(onTestFinished, { objects, faults });
     await submit(harness);
-    await until('it waits', async () => (await probes.scrape()).value('expunge_retry_after_seconds{scope="all"}'));
+    await until('it waits', async () => (await probes.scrape()).value('expunge_retry_after_seconds'));
     const scrape = await until('it has waited', async () => {
       const seen = await probes.scrape();
       return seen.value('expunge_throttle_wait_seconds_total') && seen;

@@ -42,7 +42,7 @@ describe.concurrent('expunge target', () => {
       changed: true,
       processes: 1,
       limit: null,
-      limiters: [{ scope: 'all', hold: null, outage: null }],
+      limiter: { hold: null, outage: null },
     });
     await until('a worker goes on', () => requests > 40);
     // The limit that it took the refusal for is another matter.

@@ -75,6 +75,6 @@ test('a server that asks for more than an hour pauses the run, with the reason',
 });
 
 /** Why this worker sends nothing now. */
-function holdOf({ senders }: LocalWorkers['service']): string | undefined {
-  return senders.all[0]!.limiter.known?.hold?.reason;
+function holdOf({ sender }: LocalWorkers['service']): string | undefined {
+  return sender.limiter.known?.hold?.reason;
 }

@@ -16,7 +16,7 @@ import { halfWay, type Scenario, seeded } from './world.ts';
  */
 export async function playOnRedis(redis: RedisClient, scenario: Scenario): Promise<Result> {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-  const keys = limiterKeys(`zoo-${randomUUID()}`, 'all');
+  const keys = limiterKeys(`zoo-${randomUUID()}`);
   try {
     return await new Play(redis, keys, scenario).run();
   } finally {

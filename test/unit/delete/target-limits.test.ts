@@ -4,7 +4,7 @@ import { type Answer, makeVerdictTable, noContent, waitStatuses } from '../../..
 import { Permits } from '../../../src/limiter/permits.ts';
 import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
 import { fixedToken } from '../../../src/token/fixed-token.ts';
-import { unreadableWaitLogger } from '../../../src/worker/target-senders.ts';
+import { unreadableWaitLogger } from '../../../src/worker/target-sender.ts';
 import { givenToken, refusedConnection, sentRequest, status, timeout } from './tries.ts';
 
 function answered(status: number, headers: Record<string, string> = {}): Answer {

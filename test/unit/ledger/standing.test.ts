@@ -20,10 +20,10 @@ const base = '--base-url https://api.example.com';
 const stop = { by: 'operator', who: 'ana', reason: 'they call us', at: now - 60_000 } as const;
 const nobody = { target: null, processes: [], tokenless: [], alive: 0 };
 const held = (kind: 'retry_after' | 'limit', reason: string) => ({
-  targets: [target({ hold: { kind, reason, leftMs: 3_600_000, since: now - 1_000 } })],
+  limiter: target({ hold: { kind, reason, leftMs: 3_600_000, since: now - 1_000 } }),
 });
 const closed = (kind: 'trouble' | 'refused', reason: string) => ({
-  targets: [target({ outage: { kind, reason, since: now - 60_000, countsTries: false } })],
+  limiter: target({ outage: { kind, reason, since: now - 60_000, countsTries: false } }),
 });
 
 type Seen = Partial<Omit<Reading, 'run'>> & { run?: Partial<Run> };
@@ -97,7 +97,7 @@ const table: Record<Cause, Row> = {
     next: 'Give that worker the resources of the configuration file with which the run was made',
   },
   no_worker: {
-    seen: { stops: nobody, targets: [target({ silentMs: 70_000 })] },
+    seen: { stops: nobody, limiter: target({ silentMs: 70_000 }) },
     text: 'no worker of this target is alive',
     since: now - 70_000,
     next: `worker ${base}`,
@@ -207,18 +207,14 @@ describe('what holds a run back', () => {
   });
 
   it('is nothing while requests are sent, and for a run that has ended', () => {
-    expect(findStandings(reading({ targets: [target()] }))).toEqual([]);
+    expect(findStandings(reading({ limiter: target() }))).toEqual([]);
     expect(findStandings(reading({ run: { state: 'completed' }, stops: { ...nobody, target: stop } }))).toEqual([]);
   });
 
-  it('is not what holds one of two limiters, or one of two processes', () => {
-    const one = held('retry_after', 'asked for').targets[0]!;
-    expect(findStandings(reading({ targets: [{ ...one, scope: 'views' }, target({ scope: 'annotations' })] }))).toEqual(
-      [],
-    );
+  it('is not what holds one of two processes', () => {
     const file = { ...stop, by: 'file' as const };
     const stops = { ...nobody, alive: 2, processes: [file], tokenless: [{ reason: 'none', since: now }] };
-    expect(findStandings(reading({ stops, targets: [target()] }))).toEqual([]);
+    expect(findStandings(reading({ stops, limiter: target() }))).toEqual([]);
   });
 
   it('is not that of a process that cannot delete this run: a command deletes its own, a worker the detached ones', () => {
@@ -227,7 +223,7 @@ describe('what holds a run back', () => {
     const why = (run: Partial<Run>, said: readonly ReturnType<typeof says>[]) => {
       const alive = said.length;
       const stops = { ...nobody, alive, processes: said.flatMap(({ stop }) => stop ?? []), said };
-      return findStandings(reading({ stops, run, targets: [target()] })).map((one) => one.why);
+      return findStandings(reading({ stops, run, limiter: target() })).map((one) => one.why);
     };
     const own = { id: 'r1', detached: false };
     expect([why({ detached: true }, [says('r1')]), why(own, [says(''), says('r2')])]).toEqual([
@@ -245,8 +241,8 @@ describe('what holds a run back', () => {
   it('is a wait that the server asked for, not the stop file of one of two workers, though neither wants permits', () => {
     const file = { ...stop, by: 'file' as const };
     const said = [file, null].map((one) => ({ run: '', stop: one, token: null }));
-    const targets = [{ ...held('retry_after', 'asked for').targets[0]!, processes: 0 }];
-    const both = reading({ stops: { ...nobody, alive: 2, processes: [file], said }, targets });
+    const limiter = { ...held('retry_after', 'asked for').limiter, processes: 0 };
+    const both = reading({ stops: { ...nobody, alive: 2, processes: [file], said }, limiter });
     expect(findStandings(both).map((one) => one.why)).toEqual(['retry_after']);
   });
 
@@ -256,7 +252,7 @@ describe('what holds a run back', () => {
       { run: '', stop: null, token: { reason: 'none', since: now } },
     ];
     const stops = { target: null, alive: 2, processes: [said[0]!.stop!], tokenless: [said[1]!.token!], said };
-    expect(findStandings(reading({ stops, targets: [target()] })).map((one) => one.why)).toEqual([
+    expect(findStandings(reading({ stops, limiter: target() })).map((one) => one.why)).toEqual([
       'stop_file',
       'no_token',
     ]);

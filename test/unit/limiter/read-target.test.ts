@@ -23,16 +23,15 @@ function limiter(rate: object = {}, inFlight: object = {}) {
 const members = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`p${i}`, `${(now - 60).toFixed(3)} 64`]));
 
-const read = (hash: Record<string, string>, fleet = members(1)) => toTargetState('all', hash, fleet, now);
+const read = (hash: Record<string, string>, fleet = members(1)) => toTargetState(hash, fleet, now);
 
 describe('the state of a limiter', () => {
   it('is none where nobody ever sent anything', () => {
-    expect(toTargetState('all', {}, {}, now)).toBeNull();
+    expect(toTargetState({}, {}, now)).toBeNull();
   });
 
   it('tells the rate, the limit and how much is used', () => {
     expect(read(limiter({ demand: { sent: 300, allowed: 400 } }))).toMatchObject({
-      scope: 'all',
       at: now,
       silentMs: 40,
       processes: 1,
@@ -50,8 +49,7 @@ describe('the state of a limiter', () => {
   });
 
   it('has defaults for whatever is not there yet', () => {
-    expect(toTargetState('views', { seenAt: String(now) }, {}, now)).toMatchObject({
-      scope: 'views',
+    expect(toTargetState({ seenAt: String(now) }, {}, now)).toMatchObject({
       processes: 0,
       phase: '',
       rate: 0,
@@ -137,57 +135,34 @@ describe('where a run begins', () => {
     const fresh = { ...limiter(seek), high: '0' };
     expect(read(fresh)?.learned).toBe(49);
     expect(read({ ...fresh, seenAt: String(now - 3_600_000) })?.learned).toBe(49);
-    expect(learnedStart([read(fresh)!], ['all'])).toMatchObject({ perSecond: 49, wasRefused: false });
-    expect(learnedStart([read(limiter())!], ['all'])).toMatchObject({ perSecond: 412, wasRefused: true });
+    expect(learnedStart(read(fresh)!)).toMatchObject({ perSecond: 49, wasRefused: false });
+    expect(learnedStart(read(limiter())!)).toMatchObject({ perSecond: 412, wasRefused: true });
   });
 
   it('is unknown before anything was accepted', () => {
     expect(read(limiter({ low: 0 }))?.learned).toBeNull();
-    expect(learnedStart([read(limiter({ low: 0 }))!], ['all'])).toBeNull();
-    expect(learnedStart([], ['all'])).toBeNull();
+    expect(learnedStart(read(limiter({ low: 0 }))!)).toBeNull();
+    expect(learnedStart(null)).toBeNull();
   });
 
   it('is the limit of the target, unless less was learned', () => {
     const of200 = { perSecond: 200, spent: null };
-    const start = (hash: Record<string, string>) =>
-      learnedStart([toTargetState('all', hash, {}, now, of200)!], ['all'], 200);
+    const start = (hash: Record<string, string>) => learnedStart(toTargetState(hash, {}, now, of200)!, 200);
     const silent = { ...limiter({ rate: 150, low: 150, high: 150 }), seenAt: String(now - 3_600_000) };
     expect(start(limiter())).toMatchObject({ perSecond: 200, isCapped: true, wasRefused: true });
     expect(start(limiter({ rate: 150, low: 150 }))).toMatchObject({ perSecond: 150, isCapped: false });
     expect(start(silent)).toMatchObject({ perSecond: expect.closeTo(150 * 0.9 * 0.98, 0), isCapped: false });
     const capped = { perSecond: 200, silentMs: 0, isCapped: true, wasRefused: false };
     expect(start(limiter({ low: 0 }))).toEqual(capped);
-    expect(learnedStart([], ['all'], 200)).toEqual(capped);
+    expect(learnedStart(null, 200)).toEqual(capped);
   });
 
   it('is bounded by the limit of now, whatever share of it a limiter had last', () => {
     const bounded = (ceiling: string, perSecond: number | null) =>
-      toTargetState('all', { ...limiter(), ceiling }, members(1), now, { perSecond, spent: null });
+      toTargetState({ ...limiter(), ceiling }, members(1), now, { perSecond, spent: null });
     expect(bounded('300', 200)).toMatchObject({ rate: 200, ceiling: 200 });
     expect(bounded('100', 200)).toMatchObject({ rate: 100, ceiling: 100 });
     expect(bounded('0', 200)).toMatchObject({ rate: 200, ceiling: 200 });
     expect(bounded('100', null)).toMatchObject({ rate: 412, ceiling: null });
-  });
-
-  it('goes by the limiters that will be used', () => {
-    const [all, views] = [read(limiter())!, { ...read(limiter())!, scope: 'views' as const, silentMs: 90_000 }];
-    expect(learnedStart([all, views], ['all'])).toEqual({
-      perSecond: 412,
-      silentMs: 40,
-      isCapped: false,
-      wasRefused: true,
-    });
-    expect(learnedStart([views], ['annotations', 'views'])).toEqual({
-      perSecond: 412,
-      silentMs: 90_000,
-      isCapped: false,
-      wasRefused: true,
-    });
-    expect(learnedStart([views, { ...views, scope: 'annotations' }], ['annotations', 'views'])).toEqual({
-      perSecond: 824,
-      silentMs: 90_000,
-      isCapped: false,
-      wasRefused: true,
-    });
   });
 });

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { limiterScopes, scopesFor } from '../../../src/limiter/read-target.ts';
 import { idPath } from '../../../src/model/check-id.ts';
 import {
   bearerForm,
@@ -38,11 +37,6 @@ describe.each(resources)('%s', (resource) => {
     expect(paths.resourceOf(path)).toBe(resource);
     expect(paths.idIn(path, resource)).toBe('a/b');
   });
-
-  it('have a limiter of their own where the target limits them separately', () => {
-    expect(scopesFor({ separateLimits: true })).toContain(resource);
-    expect(limiterScopes()).toContain(resource);
-  });
 });
 
 describe('all resources together', () => {
@@ -50,10 +44,6 @@ describe('all resources together', () => {
     expect(sumIds(oneOfEach)).toBe(resources.length);
     expect(() => expectCount(oneOfEach, resources.length - 1)).toThrow('--expect-count is');
     expect(() => expectCount(oneOfEach, resources.length)).not.toThrow();
-  });
-
-  it('share one limiter unless the target limits them separately', () => {
-    expect(scopesFor({ separateLimits: false })).toEqual(['all']);
   });
 
   it('are listed for people, each of them', () => {

@@ -143,32 +143,35 @@ describe('the event of a schedule', () => {
   });
 });
 
+const none = { outage: null, stall: null };
+
 describe('an outage', () => {
-  const state = (kind: string | null, since = 1_000, scope = 'all') =>
-    ({ scope, at: 61_000, outage: kind === null ? null : { kind, reason: 'errors', since } }) as TargetState;
+  const state = (kind: string | null, since = 1_000) =>
+    ({ at: 61_000, outage: kind === null ? null : { kind, reason: 'errors', since } }) as TargetState;
 
   it.each([
-    ['begins', {}, [state('unreachable')], [[null, 1_000]]],
-    ['is told once', { all: 1_000 }, [state('trouble')], []],
-    ['ends', { all: 1_000 }, [state(null)], [[1_000, null]]],
+    ['begins', null, state('unreachable'), [[null, 1_000]]],
+    ['is told once', 1_000, state('trouble'), []],
+    ['ends', 1_000, state(null), [[1_000, null]]],
     [
       'is told as two if another one began meanwhile',
-      { all: 500 },
-      [state('trouble')],
+      500,
+      state('trouble'),
       [
         [500, null],
         [null, 1_000],
       ],
     ],
-    ['is neither throttling nor a wait', {}, [state('refused'), state('held')], []],
-    ['belongs to one limiter', { views: 1_000 }, [state('trouble', 1_000, 'views'), state(null)], []],
-  ])('%s', (_, told, states, changes) => {
-    expect(outageChanges(told as never, states).map(({ from, to }) => [from, to])).toEqual(changes);
+    ['is not throttling', null, state('refused'), []],
+    ['is not a wait', null, state('held'), []],
+    ['is none where nothing was ever sent', 1_000, null, []],
+  ])('%s', (_, outage, limiter, changes) => {
+    expect(outageChanges({ ...none, outage }, limiter).map(({ from, to }) => [from, to])).toEqual(changes);
   });
 
   it('and its end have ids of their own, from when it began', () => {
-    const [begun] = outageChanges({}, [state('trouble')]);
-    const [ended] = outageChanges({ all: 1_000 }, [state(null)]);
+    const [begun] = outageChanges(none, state('trouble'));
+    const [ended] = outageChanges({ ...none, outage: 1_000 }, state(null));
     const [first, last] = [outageEvent(target, begun!), outageEvent(target, ended!)];
     expect([first.type, first.text]).toEqual([
       'target.outage',
@@ -182,39 +185,33 @@ describe('an outage', () => {
 describe('that nothing was accepted for a quarter of an hour', () => {
   const state = (stalled: number | null, more: Partial<TargetState> = {}) =>
     ({
-      scope: 'all',
       at: 2_000_000,
       stalled: stalled === null ? null : { since: stalled, ms: 900_000 },
       ...more,
     }) as TargetState;
   const outage = (kind: string) => ({ kind, reason: 'errors', since: 1_000, countsTries: false }) as never;
 
-  it.each<[string, Record<string, number>, TargetState[], [number | null, number | null, boolean][]]>([
-    ['is told', {}, [state(1_000)], [[null, 1_000, false]]],
-    ['is told once', { 'stalled all': 1_000 }, [state(1_000)], []],
-    ['is not told of an outage, which was', {}, [state(1_000, { outage: outage('trouble') })], []],
-    ['is told of throttling', {}, [state(1_000, { outage: outage('refused') })], [[null, 1_000, false]]],
-    ['ends', { 'stalled all': 1_000 }, [state(null, { isAccepting: true })], [[1_000, null, true]]],
-    [
-      'ends quietly with the work',
-      { 'stalled all': 1_000 },
-      [state(null, { isAccepting: false })],
-      [[1_000, null, false]],
-    ],
-  ])('%s', (_, told, states, changes) => {
-    const found = stallChanges(told, states);
+  it.each<[string, number | null, TargetState, [number | null, number | null, boolean][]]>([
+    ['is told', null, state(1_000), [[null, 1_000, false]]],
+    ['is told once', 1_000, state(1_000), []],
+    ['is not told of an outage, which was', null, state(1_000, { outage: outage('trouble') }), []],
+    ['is told of throttling', null, state(1_000, { outage: outage('refused') }), [[null, 1_000, false]]],
+    ['ends', 1_000, state(null, { isAccepting: true }), [[1_000, null, true]]],
+    ['ends quietly with the work', 1_000, state(null, { isAccepting: false }), [[1_000, null, false]]],
+  ])('%s', (_, stall, limiter, changes) => {
+    const found = stallChanges({ ...none, stall }, limiter);
     expect(found.map(({ from, to, isAccepting }) => [from, to, isAccepting])).toEqual(changes);
   });
 
   it('is one event for all workers, with why, and one for its end', () => {
     const hold = { kind: 'retry_after' as const, reason: 'the server answered 429', leftMs: 1_000, since: null };
-    const [begun] = stallChanges({}, [state(1_000, { hold })]);
+    const [begun] = stallChanges(none, state(1_000, { hold }));
     const event = stallEvent(target, begun!)!;
-    expect(event).toMatchObject({ id: `stalled-${target.fp}-all-1000`, type: 'target.stalled' });
+    expect(event).toMatchObject({ id: `stalled-${target.fp}-1000`, type: 'target.stalled' });
     expect(event.text).toBe(
       'Nothing was accepted by api.example.com (acme) for 15 min: the server answered 429; no id is lost, and the runs keep trying',
     );
-    const [ended] = stallChanges({ 'stalled all': 1_000 }, [state(null, { isAccepting: true })]);
+    const [ended] = stallChanges({ ...none, stall: 1_000 }, state(null, { isAccepting: true }));
     expect(stallEvent(target, ended!)).toMatchObject({ id: `${event.id}-over`, type: 'target.recovered' });
     expect(stallEvent(target, { ...ended!, isAccepting: false })).toBeNull();
   });
@@ -270,8 +267,8 @@ describe('the page about notifications', () => {
     rows.flatMap((row) => [...row.split('|')[1]!.matchAll(/`(\w+\.\w+)`/g)].map(([, type]) => type)),
   );
   const of = { target, name: 'nightly', at, reason: '' };
-  const outage = { scope: 'all', from: null, to: 1, reason: 'errors', at };
-  const stall = { scope: 'stalled all', from: null, to: 1, ms: 900_000, reason: '', isAccepting: true, at };
+  const outage = { from: null, to: 1, reason: 'errors', at };
+  const stall = { from: null, to: 1, ms: 900_000, reason: '', isAccepting: true, at };
   const waiting = { why: 'limit', text: 'the limit is used up', since: null, until: at, by: '', next: null } as const;
   const events = [
     ...(['running', 'paused', 'halted', 'completed', 'cancelled'] as const).map((state, n) =>

@@ -6,7 +6,7 @@ import { lineText, panelText } from '../../../src/terminal/panel.ts';
 
 const run = parseRun('r1', { state: 'running', baseUrl: 'http://api.example.com', ids: '10', rows: '10' });
 const inside: LocalView = {
-  senders: { inFlight: 0, stop: null },
+  sender: { inFlight: 0, stop: null },
   token: { waiting: '', refreshes: 0 },
   writeRejection: '',
 };
@@ -38,7 +38,7 @@ test('panel, line and JSON say when the window of a run opens, unless it is paus
 
 test('so they do where that was seen from outside, and no longer than it lasts', () => {
   const taker = new SnapshotTaker(run, null, toTypeAnywhere);
-  const around = { targets: [], nextTryAt: null, stops: { target: null, processes: [], tokenless: [], alive: 1 } };
+  const around = { limiter: null, nextTryAt: null, stops: { target: null, processes: [], tokenless: [], alive: 1 } };
   taker.observeContext({ ...around, refused });
   expect(lineText(taker.take())).toContain(words);
   taker.observeContext({ ...around, refused: '' });

@@ -6,7 +6,7 @@ const now = Date.parse('2026-11-26T12:00Z');
 const day = 86_400;
 const run = (more: Record<string, string>) =>
   parseRun('r1', { state: 'running', baseUrl: 'http://a', ids: '500', settled: '250', rows: '500', ...more });
-const seen = { perSecond: 10, targets: [] };
+const seen = { perSecond: 10, limiter: null };
 const limit = { count: 250, perMs: day * 1_000, used: 250, freeAt: now + 80_000_000 };
 
 it.each([

@@ -11,7 +11,7 @@ import { target } from './target-states.ts';
 const { at } = snapshot();
 type Seen = Partial<Omit<Reading, 'run'>> & { run?: Partial<Run>; idleMs?: number };
 const words = (changes: Partial<TargetState>, { idleMs = 0, ...seen }: Seen = {}) =>
-  describePace(snapshotOf(reading({ targets: [target(changes)], ...seen }), { idleMs }));
+  describePace(snapshotOf(reading({ limiter: target(changes), ...seen }), { idleMs }));
 const clock = (ms: number) => new Date(ms).toTimeString();
 const hold = {
   kind: 'retry_after' as const,
@@ -80,10 +80,6 @@ describe('the sentence about a running run', () => {
     expect(words({ stalled }, { nextTryAt: at + 9_000 })).toBe(
       'Waiting 9 s: the ids left failed before and are retried then.',
     );
-    const both = [target({ scope: 'views', stalled, hold }), target({ scope: 'annotations' })];
-    expect(words({}, { targets: both })).toMatch(
-      /^views: Nothing was accepted for 20 min: waiting .* · annotations: D/,
-    );
   });
 
   it('tells since when nothing gets through, and what it costs', () => {
@@ -144,14 +140,6 @@ describe('the sentence about a running run', () => {
     expect(describePace(snapshot({ idleMs: 9_000 }))).toContain('Retrying');
   });
 
-  it('names the resources where each has a limit of its own', () => {
-    const targets = [target({ scope: 'annotations', rate: 420 }), target({ scope: 'views', hold })];
-    expect(describePace(snapshot({ targets }))).toBe(
-      'annotations: Deleting at 420/s; the limit is about 430/s. · views: ' +
-        'Waiting 21 s: the server answered 429 and sent Retry-After 30.',
-    );
-  });
-
   it('says that nobody works on a run that is seen from outside', () => {
     const nobody = { target: null, processes: [], tokenless: [], alive: 0 };
     const start = 'Start one: expunge worker --base-url https://api.example.com';
@@ -162,10 +150,8 @@ describe('the sentence about a running run', () => {
     expect(words({ rate: 420 }, { stops: nobody })).toBe('Deleting at 420/s; the limit is about 430/s.');
   });
 
-  it('leaves out limiters that nobody uses', () => {
-    const targets = [target({ rate: 420 }), target({ scope: 'views', processes: 0 })];
-    expect(describePace(snapshot({ targets }))).toBe('Deleting at 420/s; the limit is about 430/s.');
-    expect(describePace(snapshot({ targets: [target({ silentMs: 3_600_000, processes: 0 })] }))).toBe('Deleting.');
+  it('leaves out a limiter that nobody uses', () => {
+    expect(describePace(snapshot({ limiter: target({ silentMs: 3_600_000, processes: 0 }) }))).toBe('Deleting.');
     expect(describePace(snapshot())).toBe('Deleting.');
   });
 });

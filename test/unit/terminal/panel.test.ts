@@ -66,7 +66,7 @@ describe('panelText', () => {
   it('says why nothing is sent and for how long', () => {
     const reason = 'the server answered 429 and sent Retry-After 30';
     const hold = { kind: 'retry_after' as const, reason, leftMs: 21_000, since: null };
-    expect(lastOf(seen({}, { targets: [target({ hold })] }))).toMatch(
+    expect(lastOf(seen({}, { limiter: target({ hold }) }))).toMatch(
       /^Waiting 21 s: the server answered 429 and sent Retry-After 30\. /,
     );
   });

@@ -27,7 +27,7 @@ export function snapshot(changes: Partial<Snapshot> = {}): Snapshot {
     perSecond: 398,
     idleMs: 0,
     secondsLeft: 389,
-    targets: [],
+    limiter: null,
     rate: null,
     elapsedMs: 245_000,
     events: [],
@@ -43,7 +43,7 @@ export function reading({
   return {
     now: snapshot().at,
     target: { baseUrl: 'https://api.example.com', account: '' },
-    targets: [],
+    limiter: null,
     stops: { target: null, processes: [], tokenless: [], alive: 1 },
     run: { ...parseRun(snapshot().runId, { state: 'running', detached: '1' }), ...run },
     isAbandoned: false,
@@ -60,5 +60,5 @@ export function snapshotOf(seen: Reading, changes: Partial<Snapshot> = {}): Snap
   const standings = findStandings(seen);
   const advice = standings[0] ? standingAdvice(standings[0], toTypeAnywhere) : '';
   const { state, reason, who, rate } = seen.run as Run;
-  return snapshot({ state, reason, who, rate, standings, advice, targets: seen.targets, at: seen.now, ...changes });
+  return snapshot({ state, reason, who, rate, standings, advice, limiter: seen.limiter, at: seen.now, ...changes });
 }

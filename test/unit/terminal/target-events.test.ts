@@ -58,7 +58,7 @@ test('what holds sending back is a warning, its end is not', () => {
   const events = new TargetEvents();
   const { at } = target();
   const outage = { kind: 'unreachable', since: at, reason: 'no route' } as const;
-  const seen = [null, outage, null].map((now) => events.observe([target({ outage: now as never })], 0, 0));
+  const seen = [null, outage, null].map((now) => events.observe(target({ outage: now as never }), 0, 0));
   expect(seen.map(([event]) => event && [event.level, event.message])).toEqual([
     undefined,
     ['warn', 'outage'],
@@ -72,7 +72,7 @@ function told(steps: Partial<TargetState>[], refreshes: number[] = [], everyMs =
   const { at } = target();
   return steps.flatMap((changes, i) =>
     events
-      .observe([target({ at: at + i * everyMs, ...changes })], refreshes[i] ?? 0, i * everyMs)
+      .observe(target({ at: at + i * everyMs, ...changes }), refreshes[i] ?? 0, i * everyMs)
       .map((event): [number, string] => [i, eventText(event)]),
   );
 }
@@ -156,15 +156,15 @@ describe('target text', () => {
       since: now - 600_000,
       countsTries: false,
     };
-    expect(throttleLines([target({ hold }), target({ scope: 'views', outage, advised: 0.5 })], now)).toEqual([
+    expect(throttleLines(target({ hold, outage, advised: 0.5 }), now)).toEqual([
       `nothing is sent until ${timeOfDay(now + 3_540_000, now)} (59 min): the server answered 429\\u001b[31m`,
-      'views: at most 30/min: the server reports that its limit is almost used up',
-      `views: outage since ${timeOfDay(now - 600_000, now)}: the API answers 503 to everything; one id is tried from time to time`,
+      'at most 30/min: the server reports that its limit is almost used up',
+      `outage since ${timeOfDay(now - 600_000, now)}: the API answers 503 to everything; one id is tried from time to time`,
     ]);
-    expect(throttleLines([target()], now)).toEqual([]);
+    expect(throttleLines(target(), now)).toEqual([]);
     const old = { outage: { ...outage, kind: 'trouble' as const, reason: 'no route' }, silentMs: 840_000 };
-    expect(throttleLines([target(old)], now)).toEqual(['in an outage when it was used last, 14 min ago: no route']);
-    expect(throttleLines([target({ ...old, outage: { ...old.outage, kind: 'held' } })], now)).toEqual([]);
+    expect(throttleLines(target(old), now)).toEqual(['in an outage when it was used last, 14 min ago: no route']);
+    expect(throttleLines(target({ ...old, outage: { ...old.outage, kind: 'held' } }), now)).toEqual([]);
   });
 
   it('a limit is told with what is used of it, who set it and why', () => {
@@ -179,10 +179,10 @@ describe('target text', () => {
 
   it('a run that goes as fast as the limit of its target allows says so, also where it does not use all of it', () => {
     const limited = { rate: 200, ceiling: 200, limitMet: 0 };
-    expect(describePace(snapshot({ targets: [target({ ...limited, use: 0.98 })] }))).toBe(
+    expect(describePace(snapshot({ limiter: target({ ...limited, use: 0.98 }) }))).toBe(
       'Deleting at 200/s, as the limit of the target allows.',
     );
-    expect(describePace(snapshot({ targets: [target({ ...limited, use: 0.2 })] }))).toBe(
+    expect(describePace(snapshot({ limiter: target({ ...limited, use: 0.2 }) }))).toBe(
       'Deleting; the limit of the target allows 200/s.',
     );
   });

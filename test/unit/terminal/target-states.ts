@@ -4,7 +4,6 @@ import { snapshot } from './snapshots.ts';
 /** The limiter of a target that takes 430 a second, all of it used. */
 export function target(changes: Partial<TargetState> = {}): TargetState {
   return {
-    scope: 'all',
     at: snapshot().at,
     silentMs: 40,
     processes: 1,

@@ -12,7 +12,7 @@ import { fixedToken } from '../../../src/token/fixed-token.ts';
 import type { KnownActions } from '../../../src/worker/known-actions.ts';
 import { Parts } from '../../../src/worker/parts.ts';
 import { openService, type ServiceOptions } from '../../../src/worker/service.ts';
-import type { TargetSenders } from '../../../src/worker/target-senders.ts';
+import type { OpenTargetSender } from '../../../src/worker/target-sender.ts';
 import { openMemoryLedger } from '../../support/memory-ledger.ts';
 import { openLimits } from '../delete/tries.ts';
 
@@ -25,7 +25,7 @@ type Odd = {
   /** What drains the consumer, beside telling of it. */
   drainConsumer?: () => Promise<void>;
   throttledMs?: number;
-  stop?: TargetSenders['stop'];
+  stop?: OpenTargetSender['stop'];
 };
 
 /**
@@ -50,17 +50,17 @@ function openTestService(odd: Odd = {}) {
     () => performance.now(),
   );
   let consumerOptions: ConsumerOptions | null = null;
-  const senders = {
-    of: { annotations: { connections, limits }, views: { connections, limits } },
-    all: [{ connections, limits }],
-    start: () => note('start senders'),
+  const sender = {
+    connections,
+    limits,
+    start: () => note('start sender'),
     pump: () => connections.pump(),
-    close: async () => note('drain senders'),
+    close: async () => note('drain sender'),
     inFlight: 0,
     hold: null,
     stop: odd.stop ?? null,
     limit: null,
-  } as unknown as TargetSenders;
+  } as unknown as OpenTargetSender;
   const queue = {
     open: () => note('open queue'),
     add: async (jobs: unknown[]) => note(`add ${jobs.length}`),
@@ -77,14 +77,13 @@ function openTestService(odd: Odd = {}) {
     token: fixedToken('t', 'test'),
     connection: { requestTimeoutMs: 3_000, ca: null, proxy: null },
     maxConcurrency: 4,
-    separateLimits: false,
     retryDelaysMs: [],
     unreachableTimeoutMs: 60_000,
     stopFile: null,
     ...odd.options,
   };
   const service = openService(options, {
-    openTargetSenders: () => senders,
+    openTargetSender: () => sender,
     openQueue: () => queue,
     openKnownActions: () => {
       const known = { isSure: true, stop: null, losses: [], lossCount: 0, sawStop: () => {}, sawRun: () => {} };
@@ -117,9 +116,9 @@ describe('the service', () => {
   test('drains what takes work before what does it, and closes the queue last', async () => {
     const { parts, events } = openTestService();
     await parts.start(running);
-    expect(events.splice(0)).toEqual(['open queue', 'start senders', 'start consumer']);
+    expect(events.splice(0)).toEqual(['open queue', 'start sender', 'start consumer']);
     await parts.drain();
-    expect(events).toEqual(['drain consumer', 'drain senders', 'close queue']);
+    expect(events).toEqual(['drain consumer', 'drain sender', 'close queue']);
   });
 
   test('stops to watch the runs after their chunks were returned, and before the requests are closed', () => {
@@ -128,7 +127,7 @@ describe('the service', () => {
       'queue',
       'actions',
       'answers with a body',
-      'target senders',
+      'target sender',
       'watch',
       'waiting runs',
       'consumer',
@@ -143,14 +142,14 @@ describe('the service', () => {
       'queue',
       'actions',
       'answers with a body',
-      'target senders',
+      'target sender',
       'watch',
       'consumer',
     ]);
     await parts.start(running);
-    expect(events.splice(0)).toEqual(['open queue', 'remove queue', 'start senders', 'start consumer']);
+    expect(events.splice(0)).toEqual(['open queue', 'remove queue', 'start sender', 'start consumer']);
     await parts.drain();
-    expect(events).toEqual(['drain consumer', 'drain senders', 'remove queue', 'close queue']);
+    expect(events).toEqual(['drain consumer', 'drain sender', 'remove queue', 'close queue']);
   });
 
   test('leaves a queue behind that neither can be removed nor closes, each after 300 ms', async () => {
@@ -179,10 +178,10 @@ describe('the service', () => {
     await parts.start(running);
     const drained = parts.drain();
     await vi.advanceTimersByTimeAsync(ms - 1);
-    expect(events).not.toContain('drain senders');
+    expect(events).not.toContain('drain sender');
     await vi.advanceTimersByTimeAsync(1);
     await drained;
-    expect(events.slice(-2)).toEqual(['drain senders', 'close queue']);
+    expect(events.slice(-2)).toEqual(['drain sender', 'close queue']);
   });
 });
 
@@ -203,11 +202,11 @@ describe('a chunk in hand', () => {
     expect(onWire).toHaveLength(2);
     const drained = parts.drain();
     await vi.advanceTimersByTimeAsync(1_000);
-    expect(events).not.toContain('drain senders');
+    expect(events).not.toContain('drain sender');
     for (const done of onWire) done(noContent);
     await vi.advanceTimersByTimeAsync(100);
     await drained;
-    expect(events.slice(-4)).toEqual(['drain consumer', 'returned', 'drain senders', 'close queue']);
+    expect(events.slice(-4)).toEqual(['drain consumer', 'returned', 'drain sender', 'close queue']);
     expect(model.counts.deleted).toBe(2);
     expect(model.open.size).toBe(0);
   });
@@ -244,7 +243,7 @@ describe('another chunk is taken', () => {
   test.each<[string, Odd, boolean]>([
     [
       'not while all is stopped',
-      { stop: { by: 'operator', reason: '', at: 0, who: '' } as unknown as TargetSenders['stop'] },
+      { stop: { by: 'operator', reason: '', at: 0, who: '' } as unknown as OpenTargetSender['stop'] },
       false,
     ],
     ['not while the target wants us to wait for more than 5 s', { throttledMs: 5_001 }, false],

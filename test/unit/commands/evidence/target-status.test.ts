@@ -3,7 +3,7 @@ import { targetStatusLines } from '../../../../src/commands/evidence/target-stat
 import { targetOf } from '../../../../src/model/target.ts';
 import { toTypeAnywhere } from '../../../../src/model/to-type.ts';
 
-const none = { limiters: [], limit: null, minGrace: null, learned: null, refused: '', revision: 0 };
+const none = { limiter: null, limit: null, minGrace: null, learned: null, refused: '', revision: 0 };
 const file = { by: 'file', who: 'the file /run/stop on node-7', reason: '', at: 1 } as const;
 
 it.for([

@@ -156,17 +156,6 @@ describe('each command', () => {
     expect(read(...words.map((word) => word.replaceAll('"', '')))).not.toBeNull();
   });
 
-  it.each([
-    ['run', 'a.csv'],
-    ['worker'],
-    ['check'],
-    ['status'],
-    ['schedule', 'add', 'nightly'],
-    ['schedule', 'run', 'nightly'],
-  ])('takes --separate-limits where it names a target: %s', (...typed) => {
-    expect(read(...typed, '--separate-limits')).toMatchObject({ flags: { separateLimits: true } });
-  });
-
   it.each(all(commands).map((command) => [command.name, command] as const))(
     '%s has no option that is also one of its settings',
     (_, command) => {

@@ -42,7 +42,6 @@ const samples: Record<SettingName, string> = {
   onStatus: '404=failed,409=retry',
   expectAbsent: 'true',
   rate: '200/s,100000/day',
-  separateLimits: 'true',
   maxConcurrency: '8',
   workers: '2',
   requestTimeoutMs: '500',

@@ -7,26 +7,22 @@ import type { TargetSender } from '../delete/delete-chunk.ts';
 import { TargetConnection, type TargetConnectionOptions } from '../delete/send-delete.ts';
 import { targetLimits } from '../delete/target-limits.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { type LimiterScope, scopesFor } from '../limiter/read-target.ts';
 import { type Stop, stopText, type TokenWait } from '../limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../limiter/target-call.ts';
 import { type Hold, TargetLimiter } from '../limiter/target-limiter.ts';
 import type { Log } from '../logger.ts';
-import { perResource, type Resource } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
 import type { WriteStatus } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
 import { withTimeout } from '../wait.ts';
 import { openStopFile, type StopFile } from './stop-file.ts';
 
-export type TargetSendersOptions = {
+export type TargetSenderOptions = {
   ledger: Ledger;
   target: Target;
   token: Token;
   connection: Omit<TargetConnectionOptions, 'origin'>;
   maxConcurrency: number;
-  /** Whether the target limits each resource separately. */
-  separateLimits: boolean;
   /** The path of a file; nothing is sent while it exists. Null = no file is checked. */
   stopFile: string | null;
   log: Log;
@@ -35,13 +31,9 @@ export type TargetSendersOptions = {
 /** The actions for its target that this process knows. */
 type Actions = { readonly isSure: boolean; readonly stop: Stop | null; sawStop(stored: string): void };
 
-/** One limiter and its connection pool: for all requests, or for the requests of one resource. */
-type OpenTargetSender = TargetSender & { scope: LimiterScope; limiter: TargetLimiter };
-
-/** The target senders of this process. States: open → started → closed. */
-export type TargetSenders = {
-  of: Record<Resource, TargetSender>;
-  all: readonly OpenTargetSender[];
+/** The limiter of the target in this process, with its connection pool. States: open → started → closed. */
+export type OpenTargetSender = TargetSender & {
+  limiter: TargetLimiter;
   start(): void;
   /** Sends all requests that may be sent; call it when there may be permits, room or a token again. */
   pump(): void;
@@ -60,7 +52,7 @@ export type TargetSenders = {
 const closeTimeoutMs = 300;
 const lateBodyMs = 100; // how long after its 204 a body is still noticed at the end of a process
 
-type SharedTargetSenderDeps = {
+type TargetSenderDeps = {
   run: string; // the run that this process deletes; '' = the detached runs
   clock: () => number;
   writes: WriteStatus;
@@ -68,71 +60,62 @@ type SharedTargetSenderDeps = {
   onChange(): void;
   onLongThrottle(reason: string): void;
 };
-type TargetSenderDeps = SharedTargetSenderDeps & { process: string; onUnreadableWait(value: string): void };
 
-/** One target sender for both resources, or one for each if the target limits them separately. */
-export function openTargetSenders(options: TargetSendersOptions, deps: SharedTargetSenderDeps): TargetSenders {
-  const scopes = scopesFor(options);
+/** Opens the one sender of this process, which admits the requests of all runs and resources. */
+export function openTargetSender(options: TargetSenderOptions, deps: TargetSenderDeps): OpenTargetSender {
+  const { token } = options;
   const logStop = stopLogger(options.log);
-  const onUnreadableWait = unreadableWaitLogger(options.log);
-  const stop = () => all[0]?.limiter.stopped ?? null;
   const changed = () => {
-    logStop(stop());
+    logStop(limiter.stopped);
     deps.onChange();
   };
   const file = openStopFile(options.stopFile, { clock: deps.clock, now: Date.now, onChange: () => pump() });
-  const process = `${hostname().slice(0, 40)}-${randomUUID().slice(0, 8)}`; // the host name, because operators look for the machine
-  const all = scopes.map((scope) =>
-    openTargetSender(scope, options, file, { ...deps, process, onUnreadableWait, onChange: changed }),
-  );
+  const { limiter, limits, connections } = connectLimiter(options, file, { ...deps, onChange: changed });
   const pump = () => {
-    for (const { connections: pool } of all) pool.pump();
+    connections.pump();
     changed();
   };
   return {
-    of: perResource((resource) => all.find(({ scope }) => scope === resource) ?? all[0]!),
-    all,
+    limiter,
+    limits,
+    connections,
     start: () => {
       file.start();
-      for (const { limiter, connections: pool } of all) limiter.start(pool);
+      limiter.start(connections);
     },
     pump,
     close: async () => {
       file.close();
-      const quietMs = Math.min(...all.map(({ connections: pool }) => pool.idleMs));
-      if (quietMs < lateBodyMs) await sleep(lateBodyMs - quietMs);
-      const stopping = all.map(({ limiter }) => limiter.stop());
-      for (const { connections: pool } of all) pool.close();
-      await withTimeout(closeTimeoutMs, Promise.all(stopping));
+      if (connections.idleMs < lateBodyMs) await sleep(lateBodyMs - connections.idleMs);
+      const stopping = limiter.stop();
+      connections.close();
+      await withTimeout(closeTimeoutMs, stopping);
     },
     get inFlight() {
-      return all.reduce((sum, { connections: pool }) => sum + pool.inFlight, 0);
+      return connections.inFlight;
     },
     get hold() {
-      if (options.token.waiting !== '') return { reason: options.token.waiting, leftMs: 0 };
-      return all.map(({ limiter }) => limiter.known?.hold ?? null).find((hold) => hold !== null) ?? null;
+      return token.waiting === '' ? (limiter.known?.hold ?? null) : { reason: token.waiting, leftMs: 0 };
     },
     get stop() {
-      return stop();
+      return limiter.stopped;
     },
     get limit() {
-      const limits = all.flatMap(({ limiter }) => (limiter.known && isLimited(limiter) ? [limiter.known.rate] : []));
-      return limits.length === 0 ? null : limits.reduce((sum, limit) => sum + limit, 0);
+      return isLimited(limiter) ? limiter.known!.rate : null;
     },
   };
 }
 
-function openTargetSender(
-  scope: LimiterScope,
-  options: TargetSendersOptions,
+/** Connects the limiter of the target with the pool of this process: a permit that comes, and an answer that tells of a limit. */
+function connectLimiter(
+  { ledger, target, token, connection, maxConcurrency, log }: TargetSenderOptions,
   stopFile: StopFile,
-  { process, run, clock, writes, actions, onChange, onLongThrottle, onUnreadableWait }: TargetSenderDeps,
-): OpenTargetSender {
-  const { ledger, target, token, connection, maxConcurrency } = options;
+  { run, clock, writes, actions, onChange, onLongThrottle }: TargetSenderDeps,
+): TargetSender & { limiter: TargetLimiter } {
   const limiter = new TargetLimiter({
-    process,
+    process: `${hostname().slice(0, 40)}-${randomUUID().slice(0, 8)}`, // the host name, because operators look for the machine
     run,
-    calls: withWriteReports(openTargetCalls(ledger.redis, limiterKeys(target.fp, scope)), writes),
+    calls: withWriteReports(openTargetCalls(ledger.redis, limiterKeys(target.fp)), writes),
     connections: maxConcurrency,
     clock,
     isBusy: watchOwnLoad(clock()),
@@ -144,6 +127,7 @@ function openTargetSender(
       onChange();
     },
   });
+  const onUnreadableWait = unreadableWaitLogger(log);
   const limits = targetLimits(limiter, { token, now: Date.now, onLongThrottle, onUnreadableWait });
   const origin = new URL(target.baseUrl).origin;
   const pool: ConnectionPool = new ConnectionPool(
@@ -152,7 +136,7 @@ function openTargetSender(
     limits,
     clock,
   );
-  return { scope, limiter, limits, connections: pool };
+  return { limiter, limits, connections: pool };
 }
 
 /** Returns why a token is missing, and since when the reason was first seen. */
