@@ -25,6 +25,10 @@ import { namesLimit } from './named-limits.ts';
 /** The `why` of an answer whose headers are larger than expunge reads; a code of undici. */
 export const headersTooLarge = 'UND_ERR_HEADERS_OVERFLOW';
 
+/** The `why` of a 100 Continue, after which undici reads nothing; and of an answer in HTTP/2. The words are in system-errors.ts. */
+export const unaskedContinue = 'UNASKED_CONTINUE';
+export const onlyHttp2 = 'ONLY_HTTP2';
+
 /** The meaning of one answer for its id. `ambiguous`: the request may have been executed, which is recorded with the id. */
 export type Verdict =
   /** The id has its outcome. */
@@ -146,16 +150,42 @@ function statusesIn([from, to]: StatusRange): number[] {
 const configurationErrors =
   /^(ENOTFOUND|CERT_|ERR_TLS_|ERR_SSL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH|UND_ERR_INVALID_ARG|UND_ERR_PRX_TLS)/;
 
-/** Decides the meaning of an answer. Pure. `doubtful`: an earlier request of this run for the id may have been executed. */
-export function verdictOf(answer: Answer, doubtful: boolean, table: VerdictTable = verdictTable): Verdict {
-  if (answer.kind === 'maybe-sent') return { kind: 'retry', ambiguous: true };
+type StatusAnswer = Answer & { kind: 'status' };
+
+/** Says whether a success with a body has the form of earlier ones; see `FirstAnswers`. */
+export type Fits = (answer: StatusAnswer) => boolean;
+
+const inDoubtVerdict: Verdict = { kind: 'retry', ambiguous: true };
+
+/**
+ * Decides the meaning of an answer. `doubtful`: an earlier request of this run for the id may have been executed. `fits`: whether a success with a body
+ * has the form of earlier ones.
+ */
+export function verdictOf(
+  answer: Answer,
+  doubtful: boolean,
+  table: VerdictTable = verdictTable,
+  fits: Fits = () => true,
+): Verdict {
+  if (answer.kind === 'maybe-sent') return inDoubtVerdict;
   if (answer.kind === 'not-sent') return configurationErrors.test(answer.why) ? misconfigured(answer.why) : unreachable;
+  const verdict = verdictOfWhole(answer, doubtful, table, fits);
+  return answer.isCutOff ? withoutEnd(verdict) : verdict;
+}
+
+/** The server, or a gateway before it, failed while it answered: such an answer settles no id, whatever its status. A second request shows more. */
+function withoutEnd(verdict: Verdict): Verdict {
+  if (verdict.kind === 'settle') return inDoubtVerdict;
+  return 'ambiguous' in verdict ? { ...verdict, ambiguous: true } : verdict;
+}
+
+function verdictOfWhole(answer: StatusAnswer, doubtful: boolean, table: VerdictTable, fits: Fits): Verdict {
   const { status, headers } = answer;
   const rule = table.find(({ ranges }) => ranges.some(([from, to]) => status >= from && status <= to));
-  const isSuccessWithBody = rule?.meaning === 'deleted' && status !== successStatus;
-  if (isSuccessWithBody && isPage(headers)) return settledAs('unknown', doubtful);
-  // The server, or a gateway before it, failed while it answered: a second request shows whether the object is gone.
-  if (isSuccessWithBody && answer.isCutOff) return { kind: 'retry', ambiguous: true };
+  const mayBeOther = rule?.meaning === 'deleted' && status !== successStatus && !answer.isCutOff;
+  if (mayBeOther && (isPage(answer) || !fits(answer))) return settledAs('unknown', doubtful);
+  if (rule?.name != null && classifyStatus(status) === 'refused' && wantsCertificatePage.test(answer.body))
+    return misconfigured(wantsCertificateCode);
   // A definition can say that a 403 means absent. With this header it is still about the token.
   if (rule?.name != null && classifyStatus(status) === 'forbidden' && lacksScope(headers)) return withoutScope(status);
   if (rule?.name != null && namesLimit(answer)) return { kind: 'wait', ambiguous: false };
@@ -202,9 +232,14 @@ function withoutScope(status: number): Verdict {
   return { kind: 'halt', halt: 'forbidden', reason, ambiguous: false };
 }
 
-/** Whether the answer is a page for people. A login page, or an error page of a proxy, says 200 as well and confirms nothing. */
-function isPage(headers: HeaderFields): boolean {
-  return /^\s*(?:text\/html|application\/xhtml\+xml)/i.test(String(headers['content-type'] ?? ''));
+/**
+ * Whether the answer is a page for people, by its type or its first character. A login page, or an error page of a proxy, says 200 as well and
+ * confirms nothing.
+ */
+function isPage({ headers, body }: { headers: HeaderFields; body: string }): boolean {
+  return (
+    /^\s*(?:text\/html|application\/xhtml\+xml)/i.test(String(headers['content-type'] ?? '')) || /^\s*</.test(body)
+  );
 }
 
 /** The meaning of an answer for an id of a resource by its definition alone, whatever `--on-status` says. */
@@ -213,14 +248,18 @@ export function definedVerdict(answer: Answer, resource: Resource): Verdict {
 }
 
 /** A function that says whether an answer confirms a delete by this table. */
-export function confirmerOf(table: VerdictTable): (answer: Answer) => boolean {
+export function confirmerOf(table: VerdictTable, fits?: Fits): (answer: Answer) => boolean {
   const isConfirmed = (answer: Answer) => {
-    const verdict = verdictOf(answer, false, table);
+    const verdict = verdictOf(answer, false, table, fits);
     return verdict.kind === 'settle' && verdict.outcome === 'deleted';
   };
   const byNoContent = isConfirmed(noContent);
   return (answer) => (answer === noContent ? byNoContent : answer.kind === 'status' && isConfirmed(answer));
 }
+
+/** The page of nginx to a client without a certificate, or with one that it does not take. It comes before any API. */
+const wantsCertificatePage = /<title>400 (No required SSL certificate was sent|The SSL certificate error)<\/title>/;
+const wantsCertificateCode = 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED';
 
 /** RFC 6750, section 3.1: the token has no right to delete, whatever the id. */
 function lacksScope(headers: HeaderFields): boolean {

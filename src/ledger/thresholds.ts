@@ -11,16 +11,16 @@ export const absentInARow = 50;
 export const haltRules: readonly HaltRule[] = [
   {
     halt: 'unexpected_answers',
-    statuses: [[200, 399]],
+    statuses: statusRanges('unexpected'),
     hasSuccesses: true,
     count: 3,
     reason:
-      '{count} answers were neither a success nor an error (another 2xx, a page, or a redirect): ' +
+      '{count} answers did not say whether the object is deleted (another 2xx, a page, a redirect or a 406): ' +
       'something other than the API may be answering, for example a login page; check --base-url',
   },
   {
     halt: 'wrong_endpoint',
-    statuses: [[405, 406], [415, 415], ...statusRanges('unsupported')],
+    statuses: [[405, 405], [415, 415], ...statusRanges('unsupported')],
     count: 3,
     reason: '{count} answers said that nothing can be deleted there ({statuses}): check --base-url and --resource',
   },

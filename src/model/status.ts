@@ -58,16 +58,12 @@ function row(answers: string, meaning: Meaning, facts: Partial<Facts> = {}): Sta
  */
 const table = {
   success: row(`${successStatus}`, 'deleted', { actions: noAction, why: 'it is the one answer that says deleted' }),
-  unexpected: row('200-299', 'unknown', {
+  // An API may choose the form of its answer, or redirect to a page, after it has executed the request (RFC 9110, sections 15.4.4 and 15.5.7).
+  unexpected: row('200-399, 406', 'unknown', {
     isAmbiguous: true,
     actions: finalOrHalt,
     why: 'it may have been executed, and nothing says that it was',
-    means: 'unknown: never a success; may have been executed',
-  }),
-  redirect: row('300-399', 'failed', {
-    actions: finalOrHalt,
-    why: 'a redirect says nothing about the id',
-    means: 'failed: never followed',
+    means: 'unknown: never a success; may have been executed; a redirect is never followed',
   }),
   unauthorized: row('401', 'credentials', {
     signal: 'nothing',

@@ -32,6 +32,7 @@ const ok = '{"status": "deleted"}';
 const cutOff = (bytes: string): RawAnswer => ({ bytes, isCutOff: true });
 const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
 const halfOf200 = cutOff('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"s');
+const halfOf404 = cutOff('HTTP/1.1 404 Not Found\r\nContent-Length: 5000\r\n\r\nshort');
 
 /** What one request over a connection of its own is answered, and the requests that the server saw. */
 async function ask(atEnd: AtEnd, first: RawAnswer, auth: Definition['auth'] = bearerForm.auth) {
@@ -60,7 +61,13 @@ describe('one request for a configured resource', () => {
     ['200 with a page', { success: [200] }, page, 'unknown'],
     ['200 where 204 is named', {}, rawAnswer(200, ok, json), 'unknown'],
     ['200 with rate headers', { success: [200] }, rawAnswer(200, ok, ['RateLimit-Remaining: 50']), 'deleted'],
-    ['301', { success: [200] }, rawAnswer(301, '', ['Location: /v1/dashboards/other']), 'failed'],
+    ['200 with a page that has no type', { success: [200] }, rawAnswer(200, '\n<p>Sign in'), 'unknown'],
+    ['200 with XML', { success: [200] }, rawAnswer(200, '<Error/>', ['Content-Type: application/xml']), 'unknown'],
+    ['301', { success: [200] }, rawAnswer(301, '', ['Location: /v1/dashboards/other']), 'unknown'],
+    ['303', {}, rawAnswer(303, '', ['Location: /v1/dashboards']), 'unknown'],
+    ['406', {}, rawAnswer(406), 'unknown'],
+    ['404, cut off', {}, halfOf404, inDoubt],
+    ['400, cut off', {}, cutOff('HTTP/1.1 400 Bad\r\nContent-Length: 9\r\n\r\n{"s'), inDoubt],
     ['410 where 410 is named', { success: [200], absent: [410] }, rawAnswer(410), 'absent'],
   ])('that is answered %s means what its definition says', async ([, definition, first, means], at) => {
     const { answer, seen } = await ask(at.onTestFinished, first);
@@ -82,17 +89,23 @@ describe('one request for a configured resource', () => {
 });
 
 describe('a run of one id of a configured resource', () => {
-  test.for<[what: string, definition: Partial<Definition>, answer: RawAnswer, outcome: string]>([
+  test.for<[what: string, definition: Partial<Definition>, answer: RawAnswer, outcome: string, onStatus?: string]>([
     ['200', { success: [200] }, rawAnswer(200, ok, json), 'deleted'],
     ['202 with Retry-After', { success: [202] }, rawAnswer(202, '', ['Retry-After: 3600']), 'deleted'],
     ['200, cut off, and then 404', { success: [200] }, halfOf200, 'gone_unconfirmed'],
+    ['404, cut off, and then 404', {}, halfOf404, 'gone_unconfirmed'],
+    ['303', {}, rawAnswer(303), 'unknown'],
+    ['406', {}, rawAnswer(406), 'unknown'],
+    ['303, and then 404', {}, rawAnswer(303), 'gone_unconfirmed', '303=retry'],
     ['409 where 409 is named', { success: [200], absent: [409] }, rawAnswer(409), 'absent'],
-  ])('that is answered %s', async ([, definition, first, outcome], { onTestFinished }) => {
+  ])('that is answered %s', async ([, definition, first, outcome, onStatus], { onTestFinished }) => {
     const requests = outcome === 'gone_unconfirmed' ? 2 : 1;
     const { run, server } = await openDashboards(onTestFinished, definition, (_, nth) =>
       nth === 1 ? first : rawAnswer(404),
     );
-    const summary = summaryIn(await run(['d-1'], '--expect-absent')) as unknown as Record<string, unknown>;
+    const summary = summaryIn(
+      await run(['d-1'], '--expect-absent', ...(onStatus ? ['--on-status', onStatus] : [])),
+    ) as unknown as Record<string, unknown>;
     expect(summary).toMatchObject({ state: 'completed', [outcome]: 1 });
     for (const request of server.seen) expect(request).toMatch(/^DELETE \/v1\/dashboards\/d-1 HTTP/);
     expect(server.seen).toHaveLength(requests);
@@ -104,12 +117,33 @@ const many = (n: number) => Array.from({ length: n }, (_, i) => `d-${i + 1}`);
 describe('a run of a configured resource halts', () => {
   test.for<[code: string, definition: Partial<Definition>, status: number]>([
     ['unexpected_answers', { success: [200] }, 204],
+    ['unexpected_answers', {}, 303],
+    ['unexpected_answers', {}, 406],
     ['all_absent', { success: [200], absent: [410] }, 404],
     ['all_absent', { success: [200], absent: [409] }, 409],
   ])('for %s: %j is answered %i', async ([code, definition, status], { onTestFinished }) => {
     const { run, harness } = await openDashboards(onTestFinished, definition, () => rawAnswer(status));
     expect(summaryIn(await run(many(400)))).toMatchObject({ state: 'halted' });
     expect(await harness.onlyRun()).toMatchObject({ halt: code });
+  });
+
+  const page = '<!DOCTYPE html><title>Sign in</title>';
+  test.for<[what: string, other: RawAnswer]>([
+    ['an error in JSON', rawAnswer(200, '{"ok":false,"error":"ratelimited"}', json)],
+    ['another result in JSON', rawAnswer(200, '{"result":"not_found","deleted":0}', json)],
+    ['XML', rawAnswer(200, '<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>', json)],
+    ['a page without a type', rawAnswer(200, page)],
+    ['a page as text', rawAnswer(200, page, ['Content-Type: text/plain'])],
+    ['no body', rawAnswer(200, '')],
+  ])('when its successes become %s, and calls no id deleted for them', async ([, other], { onTestFinished }) => {
+    let requests = 0;
+    const { run, harness } = await openDashboards(onTestFinished, { success: [200] }, () =>
+      ++requests <= 100 ? rawAnswer(200, '{"ok":true}', json) : other,
+    );
+    const { state, deleted, unknown } = summaryIn(await run(many(400))) as unknown as Record<string, number | string>;
+    expect([state, deleted]).toEqual(['halted', 100]);
+    expect(unknown).toBeGreaterThanOrEqual(3);
+    expect(await harness.onlyRun()).toMatchObject({ halt: 'unexpected_answers' });
   });
 
   test('never because of its successes', async ({ onTestFinished }) => {

@@ -4,7 +4,7 @@ import { type Answer, makeVerdictTable, verdictOf, verdictTable } from '../../..
 import { formatOnStatus, parseOnStatus } from '../../../src/model/on-status.ts';
 import { type StatusAction, statusActions } from '../../../src/model/status.ts';
 
-function answered(status: number, headers: Record<string, string> = {}): Answer {
+function answered(status: number, headers: Record<string, string> = {}): Answer & { kind: 'status' } {
   return { kind: 'status', status, headers, body: '', authorization: 'Bearer t' };
 }
 
@@ -17,13 +17,12 @@ function wordOf(answer: Answer, doubtful: boolean, table = verdictTable): string
 }
 
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
-const special = [204, 401, 402, 404, 407, 408, 409, 410, 421, 423, 425, 429, 451, 501, 505];
+const special = [204, 401, 402, 404, 406, 407, 408, 409, 410, 421, 423, 425, 429, 451, 501, 505];
 const others = (from: number, to: number) => range(from, to).filter((status) => !special.includes(status));
 
 const expected: [statuses: number[], fresh: string, doubtful: string][] = [
   [[204], 'deleted', 'deleted'],
-  [others(200, 299), 'unknown', 'unknown'],
-  [others(300, 399), 'failed', 'unknown'],
+  [[...others(200, 399), 406], 'unknown', 'unknown'],
   [[401], 'credentials', 'credentials'],
   [[402, 407, 451], 'halt halting_status', 'halt halting_status'],
   [[404, 410], 'absent', 'gone_unconfirmed'],
@@ -69,6 +68,24 @@ describe('an answer', () => {
   });
 });
 
+describe('an answer that was cut off', () => {
+  /** @invariant one-verdict */
+  it('settles no id, whatever its status, and leaves it in doubt', () => {
+    for (const table of [verdictTable, makeVerdictTable('409=absent', { success: [200], absent: [404] })]) {
+      for (const status of range(200, 999)) {
+        const cutOff: Answer = { ...answered(status), isCutOff: true };
+        const isAboutAll = status !== 204 && ['credentials', 'wait'].includes(wordOf(answered(status), false, table));
+        const halts = wordOf(answered(status), false, table).startsWith('halt');
+        for (const doubtful of [false, true]) {
+          const means = wordOf(cutOff, doubtful, table);
+          if (isAboutAll || halts) expect(means).toMatch(/^(credentials|wait!|halt \w+!)$/);
+          else expect([status, means]).toEqual([status, 'retry!']);
+        }
+      }
+    }
+  });
+});
+
 describe('--on-status', () => {
   const headers = { 'www-authenticate': 'Bearer error="insufficient_scope"' };
 
@@ -80,6 +97,9 @@ describe('--on-status', () => {
     ['409=wait', 409, 'wait', 'wait'],
     ['202=retry', 202, 'retry!', 'retry!'],
     ['200=failed', 200, 'failed', 'unknown'],
+    ['303=failed', 303, 'failed', 'unknown'],
+    ['303=retry', 303, 'retry!', 'retry!'],
+    ['406=retry', 406, 'retry!', 'retry!'],
     ['200=halt', 200, 'halt halting_status!', 'halt halting_status!'],
     ['503=wait', 503, 'wait!', 'wait!'],
     ['503=failed', 503, 'failed', 'unknown'],
@@ -126,7 +146,14 @@ describe('--on-status', () => {
       '200=absent',
       '200 cannot be absent: it may have been executed, and nothing says that it was; it can be failed, retry, halt',
     ],
-    ['302=absent', '302 cannot be absent: a redirect says nothing about the id; it can be failed, retry, halt'],
+    [
+      '302=absent',
+      '302 cannot be absent: it may have been executed, and nothing says that it was; it can be failed, retry, halt',
+    ],
+    [
+      '406=absent',
+      '406 cannot be absent: it may have been executed, and nothing says that it was; it can be failed, retry, halt',
+    ],
     [
       '500=absent',
       '500 cannot be absent: it says nothing about whether the object is there; it can be failed, retry, wait, halt',
@@ -179,7 +206,8 @@ describe('--on-status', () => {
         const table = makeVerdictTable(onStatus);
         const verdict = verdictOf(answered(status), false, table);
         const mayBe =
-          status !== 204 && (status < 300 || status === 408 || (status >= 500 && ![501, 505].includes(status)));
+          status !== 204 &&
+          (status < 400 || [406, 408].includes(status) || (status >= 500 && ![501, 505].includes(status)));
         if ('ambiguous' in verdict) expect(verdict.ambiguous).toBe(mayBe);
         expect(['absent', 'failed']).not.toContain(wordOf(answered(status), true, table));
       }),
@@ -199,7 +227,6 @@ describe('an answer for a resource of the configuration file', () => {
   const tableOf = (success: number[], absent: number[], onStatus = '') =>
     makeVerdictTable(onStatus, { success, absent });
   const word = (answer: Answer, table: ReturnType<typeof tableOf>, doubtful = false) => wordOf(answer, doubtful, table);
-  const cutOff = (status: number): Answer => ({ ...(answered(status) as Answer & { kind: 'status' }), isCutOff: true });
 
   test.each<[success: number[], status: number, word: string]>([
     [[200], 200, 'deleted'],
@@ -229,17 +256,23 @@ describe('an answer for a resource of the configuration file', () => {
     expect(word(answered(status), tableOf([200], absent), true)).toBe(isAbsent ? 'gone_unconfirmed' : 'unknown');
   });
 
-  test('is no success if it is a page, whatever its status', () => {
-    for (const status of [200, 202])
-      expect(word(answered(status, { 'content-type': 'Text/HTML; charset=utf-8' }), tableOf([200, 202], []))).toBe(
-        'unknown',
-      );
-  });
-
-  test('leaves the id in doubt if it is a success that was cut off', () => {
-    for (const status of [200, 202]) expect(word(cutOff(status), tableOf([200, 202], [404]))).toBe('retry!');
-    expect(word(cutOff(404), tableOf([200], [404]))).toBe('absent');
-    expect(word(cutOff(200), verdictTable)).toBe('unknown');
+  test.each<[what: string, headers: Record<string, string>, body: string, word: string]>([
+    ['a type of HTML', { 'content-type': 'Text/HTML; charset=utf-8' }, '', 'unknown'],
+    ['a body of HTML without a type', {}, '<!DOCTYPE html><title>Sign in</title>', 'unknown'],
+    ['a body of HTML as text', { 'content-type': 'text/plain' }, '<html>', 'unknown'],
+    [
+      'a body of XML after a mark and white space',
+      { 'content-type': 'application/xml' },
+      '\ufeff\r\n <Error>',
+      'unknown',
+    ],
+    ['JSON', { 'content-type': 'application/json' }, '{"html":"<p>"}', 'deleted'],
+    ['text', { 'content-type': 'text/plain' }, 'deleted <d-1>', 'deleted'],
+  ])('is a success by the form of its body: %s', (_, headers, body, expected) => {
+    for (const status of [200, 202]) {
+      const answer = { ...answered(status, headers), body };
+      expect(word(answer, tableOf([200, 202], []))).toBe(expected);
+    }
   });
 
   test('is about the rate if it says so, and about the token if it says so, although its status can mean absent', () => {

@@ -55,7 +55,7 @@ describe('the table of statuses', () => {
   it('says what an answer tells of the target', () => {
     const telling = (signal: string) => statusClasses.filter((name) => statusFacts[name].signal === signal);
     expect(telling('accepted')).toEqual([
-      ...['success', 'unexpected', 'redirect', 'barred', 'forbidden', 'gone', 'busy', 'refused', 'unsupported'],
+      ...['success', 'unexpected', 'barred', 'forbidden', 'gone', 'busy', 'refused', 'unsupported'],
     ]);
     expect(telling('refused')).toEqual(['throttled']);
     expect(telling('trouble')).toEqual(['timeout', 'trouble']);
