@@ -9,7 +9,7 @@ import { type Advice, readAdvice } from '../model/to-type.ts';
 import { visibleLine } from '../model/visible.ts';
 import { explainConnectionError } from '../system-errors.ts';
 import { bareToken, readTokenFile, readTokenVariable } from '../token/bearer-token.ts';
-import { readVersion } from '../version.ts';
+import { readVersion, userAgent } from '../version.ts';
 import type { ProblemDocument, ProblemKind } from './problem.ts';
 import { type AnsweredWarnings, readCommands, readWarnings } from './warnings.ts';
 
@@ -179,7 +179,7 @@ export class ApiClient {
     const path = `${pathname.replace(/\/$/, '')}/api/v1${request.path}${queryOf(request)}`;
     const { headers, body } = bodyOf(request);
     const options = { path, method: request.method, headersTimeout: silentMs, bodyTimeout: silentMs, body };
-    const own = { authorization: this.#authorization, 'user-agent': `expunge/${readVersion()}` };
+    const own = { authorization: this.#authorization, 'user-agent': userAgent };
     let answer: Answer;
     try {
       answer = await this.#dispatcher.request({

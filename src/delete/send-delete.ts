@@ -3,6 +3,8 @@ import { hasAdvice } from '../http/rate-headers.ts';
 import type { HeaderFields } from '../http/retry-after.ts';
 import type { RequestForm } from '../model/resource.ts';
 import { successStatus } from '../model/status.ts';
+import { wantsCertificate } from '../system-errors.ts';
+import { userAgent } from '../version.ts';
 import { announcesBody, isSurplus } from './surplus.ts';
 import { type Answer, headersTooLarge, noContent } from './verdict.ts';
 
@@ -163,7 +165,8 @@ export async function reachOrigin(options: TargetConnectionOptions): Promise<voi
 /** The headers of a request, names and values in turn. */
 function formHeaders(authorization: string, { auth, headers }: RequestForm): string[] {
   const token = authorization.replace(/^Bearer /, '');
-  return [auth.header, auth.scheme === '' ? token : `${auth.scheme} ${token}`, ...Object.entries(headers).flat()];
+  const fixed = { 'user-agent': userAgent, ...headers };
+  return [auth.header, auth.scheme === '' ? token : `${auth.scheme} ${token}`, ...Object.entries(fixed).flat()];
 }
 
 const maxHeaderSize = 65_536; // bytes; a larger answer leaves its id in doubt

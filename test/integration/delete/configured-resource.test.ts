@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { TargetConnection } from '../../../src/delete/send-delete.ts';
 import { type Answer, makeVerdictTable, verdictOf } from '../../../src/delete/verdict.ts';
 import { bearerForm, type Definition, defineResources } from '../../../src/model/resource.ts';
+import { readVersion } from '../../../src/version.ts';
 import { summaryIn } from '../../support/command.ts';
 import { type AtEnd, openHarness } from '../../support/harness.ts';
 import { openRawServer, type RawAnswer, rawAnswer } from '../../support/raw-server.ts';
@@ -35,12 +36,12 @@ const halfOf200 = cutOff('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"s');
 const halfOf404 = cutOff('HTTP/1.1 404 Not Found\r\nContent-Length: 5000\r\n\r\nshort');
 
 /** What one request over a connection of its own is answered, and the requests that the server saw. */
-async function ask(atEnd: AtEnd, first: RawAnswer, auth: Definition['auth'] = bearerForm.auth) {
+async function ask(atEnd: AtEnd, first: RawAnswer, auth: Definition['auth'] = bearerForm.auth, headers = {}) {
   const server = await openRawServer(atEnd, () => first);
   const own = { ca: null, proxy: null };
   const connection = new TargetConnection({ origin: server.url, requestTimeoutMs: 10_000, ...own });
   atEnd(async () => connection.close());
-  const request = { path: '/v1/dashboards/d-1', form: { auth, headers: {} }, maySend: () => true, noteBody: () => {} };
+  const request = { path: '/v1/dashboards/d-1', form: { auth, headers }, maySend: () => true, noteBody: () => {} };
   const answer = await new Promise<Answer | null>((done) =>
     connection.send({ ...request, authorization: 'Bearer t' }, done),
   );
@@ -86,6 +87,14 @@ describe('one request for a configured resource', () => {
     const { seen } = await ask(onTestFinished, rawAnswer(204), auth);
     expect(seen[0]!.split('\r\n').filter((other) => /^(x-api-key|authorization):/i.test(other))).toEqual([line]);
   });
+});
+
+test.for<[headers: Definition['headers'], sent: string]>([
+  [{}, `expunge/${readVersion()}`],
+  [{ 'user-agent': 'cleanup (ops@example.com)' }, 'cleanup (ops@example.com)'],
+])('a request with the fixed headers %j has one User-Agent: %s', async ([headers, sent], { onTestFinished }) => {
+  const { seen } = await ask(onTestFinished, rawAnswer(204), bearerForm.auth, headers);
+  expect(seen[0]!.split('\r\n').filter((line) => /^user-agent:/i.test(line))).toEqual([`user-agent: ${sent}`]);
 });
 
 describe('a run of one id of a configured resource', () => {
