@@ -1,4 +1,4 @@
-import { readRateAdvice } from '../http/rate-headers.ts';
+import { type Advice, readRateAdvice } from '../http/rate-headers.ts';
 import { maxThrottleMs, readHeaderValues, retryAfterMs } from '../http/retry-after.ts';
 import type { Signal } from '../limiter/outage.ts';
 import type { TargetLimiter } from '../limiter/target-limiter.ts';
@@ -82,11 +82,13 @@ export function targetLimits(limiter: TargetLimiter, deps: TargetLimitsDeps): Ta
         return;
       }
       const isLifted = limiter.isReleased(epoch);
+      const advice = answer.kind === 'status' && !isLifted ? readRateAdvice(answer.headers, now()) : null;
       const throttle =
-        answer.kind === 'status' && !isLifted ? requestedThrottle(answer, waitStatuses, now(), onUnreadableWait) : null;
+        answer.kind === 'status' && !isLifted
+          ? requestedThrottle(answer, { waitStatuses, advice, now: now(), onUnreadableWait })
+          : null;
       if (throttle !== null) limiter.throttleFor(throttle.ms, throttle.why);
       if (throttle?.isTooLong) onLongThrottle(throttle.why);
-      const advice = answer.kind === 'status' && !isLifted ? readRateAdvice(answer.headers, now()) : null;
       if (advice !== null) limiter.announce(advice);
       limiter.observe(
         epoch,
@@ -101,33 +103,42 @@ export function targetLimits(limiter: TargetLimiter, deps: TargetLimitsDeps): Ta
   };
 }
 
-/** The wait that Retry-After asks for, on any answer that means "not now" (RFC 9110 §10.2.3); at most an hour. Null = none. */
+type ThrottleContext = {
+  waitStatuses: ReadonlySet<number>;
+  advice: Advice | null;
+  now: number;
+  onUnreadableWait(value: string): void;
+};
+
+/**
+ * The wait that an answer asks for; null = none. Retry-After is obeyed on any answer that means "not now" (RFC 9110 §10.2.3), for at most an hour. A
+ * refusal without it can say that the limit is used up, and when it is reset.
+ */
 function requestedThrottle(
   answer: Answer & { kind: 'status' },
-  waitStatuses: ReadonlySet<number>,
-  now: number,
-  onUnreadable: (value: string) => void,
+  { waitStatuses, advice, now, onUnreadableWait }: ThrottleContext,
 ) {
   const { status, headers } = answer;
   const isThrottled = isThrottling(status) || waitStatuses.has(status) || namesLimit(answer);
   if (!isThrottled && !findStatusFacts(status).mayAskToWait) return null;
-  const ms = retryAfterMs(headers, now);
-  if (ms === null) {
-    const [said] = readHeaderValues(headers, 'retry-after');
-    if (said !== undefined) onUnreadable(said.slice(0, 100));
-    return null;
-  }
-  const why = `the server answered ${status} and sent Retry-After ${Math.ceil(ms / 1_000)}`;
   const signal = isThrottled ? ('throttled' as const) : ('unavailable' as const);
-  return { ms: Math.min(ms, maxThrottleMs), why, signal, isTooLong: ms > maxThrottleMs };
+  const ms = retryAfterMs(headers, now);
+  if (ms !== null) {
+    const why = `the server answered ${status} and sent Retry-After ${Math.ceil(ms / 1_000)}`;
+    return { ms: Math.min(ms, maxThrottleMs), why, signal, isTooLong: ms > maxThrottleMs };
+  }
+  const [said] = readHeaderValues(headers, 'retry-after');
+  if (said !== undefined) onUnreadableWait(said.slice(0, 100));
+  if (!isThrottled || advice?.remaining !== 0) return null;
+  const why = `the server answered ${status} and said that its limit is reset in ${Math.ceil(advice.resetMs / 1_000)} s`;
+  return { ms: advice.resetMs, why, signal, isTooLong: false };
 }
 
 /** Why the target as a whole is in trouble, according to one answer. */
 export function explainAnswer(answer: Answer): string {
   if (answer.kind === 'not-sent') return `the API cannot be reached (${describeConnectionError(answer.why)})`;
-  if (answer.kind === 'maybe-sent' && answer.why === headersTooLarge)
-    return 'the headers of the answers are larger than 64 kB';
-  if (answer.kind === 'maybe-sent') return `the API gives no answers (${answer.code})`;
+  if (answer.kind === 'maybe-sent' && answer.code === 'timeout') return 'the API gives no answers in time';
+  if (answer.kind === 'maybe-sent') return `the API gives no answers (${describeConnectionError(answer.why)})`;
   return `the API answers ${answer.status} to everything`;
 }
 

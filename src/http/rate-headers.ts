@@ -1,8 +1,8 @@
 import { parseDictionary, parseList, Token } from 'structured-headers';
-import { type HeaderFields, maxThrottleMs, readHeaderValues, serverNowMs } from './retry-after.ts';
+import { type HeaderFields, maxThrottleMs, readHeaderValues, readWaitsMs } from './retry-after.ts';
 
 /** A server's statement about its rate limit before it throttles. */
-type Advice = {
+export type Advice = {
   remaining: number; // requests left in the window
   resetMs: number; // time that the window still lasts, from now
   quota: number | null; // requests per whole window; null = not stated
@@ -111,21 +111,13 @@ function ofDictionary(headers: HeaderFields): Advice | null {
 /** Reads two headers of plain numbers. If several servers on the route added a pair each, the strictest pair counts. */
 function ofNumbers(headers: HeaderFields, prefix: string, nowMs: number): Advice | null {
   const remaining = readNumbers(headers, `${prefix}-remaining`);
-  const resets = readNumbers(headers, `${prefix}-reset`);
+  const resets = readWaitsMs(headers, `${prefix}-reset`, nowMs); // which no standard defines
   if (remaining.length !== resets.length) return null;
   const quotas = headers[`${prefix}-limit`] === undefined ? [] : readNumbers(headers, `${prefix}-limit`);
-  return strictest(
-    remaining.flatMap((count, i) => adviceFor(count, untilReset(resets[i]!, headers, nowMs), quotas[i])),
-  );
+  return strictest(remaining.flatMap((count, i) => adviceFor(count, resets[i], quotas[i])));
 }
 
 function readNumbers(headers: HeaderFields, name: string): number[] {
   const texts = readHeaderValues(headers, name).flatMap((value) => value.split(','));
   return texts.map((text) => (/^\s*\d{1,15}(\.\d+)?\s*$/.test(text) ? Number(text) : Number.NaN));
-}
-
-/** The time in ms until a reset, which no standard defines. From 10^12 on it is a time in ms, from 10^9 on a time in s, below that a wait in s. */
-function untilReset(reset: number, headers: HeaderFields, nowMs: number): number {
-  if (reset >= 1e12) return reset - serverNowMs(headers, nowMs);
-  return reset >= 1e9 ? reset * 1_000 - serverNowMs(headers, nowMs) : reset * 1_000;
 }

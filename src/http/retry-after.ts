@@ -3,23 +3,36 @@ export const maxThrottleMs = 3_600_000;
 
 /**
  * The wait that the server asks for, in ms from now, without floor or cap; null if there is none or it can't be read. Reads `retry-after-ms` and
- * `x-ms-retry-after-ms`, which are finer, before `Retry-After` (RFC 9110 §10.2.3) in seconds, also with a fraction, or as a date. A date counts from
- * the answer's own `Date`, so that a wrong clock on either side does no harm. If `Date` is missing or malformed, it counts from `nowMs`, our clock in
- * ms since 1970. A past date means 0. A server and a proxy may each ask for a wait, in separate lines or joined by a comma (RFC 9110 §5.3): the
- * longest counts, which obeys both. Never throws.
+ * `x-ms-retry-after-ms`, which are finer, before `Retry-After` (RFC 9110 §10.2.3). A server and a proxy may each ask for a wait, in separate lines or
+ * joined by a comma (RFC 9110 §5.3): the longest counts, which obeys both. Never throws.
  */
 export function retryAfterMs(headers: HeaderFields, nowMs: number): number | null {
   for (const name of ['retry-after-ms', 'x-ms-retry-after-ms']) {
-    const asked = longest(askedIn(headers, name).map((value) => decimal(value, 1)));
+    const asked = longest(splitHeader(headers, name).map((value) => wholeMs(decimal(value))));
     if (asked !== null) return asked;
   }
-  return longest(
-    askedIn(headers, 'retry-after').map((value) => decimal(value, 1_000) ?? untilDate(value, headers, nowMs)),
-  );
+  return longest(readWaitsMs(headers, 'retry-after', nowMs));
 }
 
-/** Each wait in a header, as text. A comma after the name of a day belongs to a date. */
-function askedIn(headers: HeaderFields, name: string): string[] {
+/**
+ * The waits in a header, in ms from now; null for one that can't be read. A wait is a number of seconds, also with a fraction, or a point in time:
+ * Unix time in s (from 10^9 on) or in ms (from 10^12 on), an HTTP date or an ISO date. A point in time counts from the answer's own `Date`, so that a
+ * wrong clock on either side does no harm. If `Date` is missing or malformed, it counts from `nowMs`, our clock in ms since 1970. A past time means 0.
+ */
+export function readWaitsMs(headers: HeaderFields, name: string, nowMs: number): (number | null)[] {
+  const texts = splitHeader(headers, name);
+  if (texts.length === 0) return [];
+  const from = serverNowMs(headers, nowMs);
+  return texts.map((text) => {
+    const number = decimal(text);
+    if (number !== null && number < 1e9) return wholeMs(number * 1_000);
+    const until = number === null ? (httpDate(text, from) ?? isoDate(text)) : number < 1e12 ? number * 1_000 : number;
+    return until === null ? null : wholeMs(Math.max(0, until - from));
+  });
+}
+
+/** Each value in a header, as text. A comma after the name of a day belongs to a date. */
+function splitHeader(headers: HeaderFields, name: string): string[] {
   return readHeaderValues(headers, name).flatMap((value) =>
     value.split(/(?<!(?:^|,)\s*[A-Z][a-z]+),/).map((one) => one.trim()),
   );
@@ -30,19 +43,23 @@ function longest(waits: (number | null)[]): number | null {
   return known.length === 0 ? null : Math.max(...known);
 }
 
-/** Parses a number, in ms. A number too large for us is a very long wait, not none. */
-function decimal(text: string, unitMs: number): number | null {
-  return /^\d+(\.\d+)?$/.test(text) ? Math.min(Math.ceil(Number(text) * unitMs), Number.MAX_SAFE_INTEGER) : null;
+function decimal(text: string): number | null {
+  return /^\d+(\.\d+)?$/.test(text) ? Number(text) : null;
 }
 
-function untilDate(text: string, headers: HeaderFields, nowMs: number): number | null {
-  const from = serverNowMs(headers, nowMs);
-  const until = httpDate(text, from);
-  return until === null ? null : Math.max(0, until - from);
+/** A number too large for us is a very long wait, not none. */
+function wholeMs(ms: number | null): number | null {
+  return ms === null ? null : Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);
+}
+
+function isoDate(text: string): number | null {
+  const isDate = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text);
+  const at = isDate ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(at) ? null : at;
 }
 
 /** The server's clock when it answered, in ms since 1970; `nowMs` if the answer has no date. */
-export function serverNowMs(headers: HeaderFields, nowMs: number): number {
+function serverNowMs(headers: HeaderFields, nowMs: number): number {
   return httpDate(readHeaderValues(headers, 'date')[0] ?? '', nowMs) ?? nowMs;
 }
 

@@ -1,10 +1,13 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { TargetConnection } from '../../../src/delete/send-delete.ts';
 import { type Answer, makeVerdictTable, verdictOf } from '../../../src/delete/verdict.ts';
+import { readTargetState } from '../../../src/limiter/read-target.ts';
 import { bearerForm, type Definition, defineResources } from '../../../src/model/resource.ts';
+import { targetOf } from '../../../src/model/target.ts';
 import { readVersion } from '../../../src/version.ts';
 import { summaryIn } from '../../support/command.ts';
 import { type AtEnd, openHarness } from '../../support/harness.ts';
+import { until } from '../../support/processes.ts';
 import { openRawServer, type RawAnswer, rawAnswer } from '../../support/raw-server.ts';
 import { forgetTarget } from '../../support/redis-keys.ts';
 
@@ -248,4 +251,25 @@ test('a plan says that --on-status changes no success of a definition', async ({
   expect(await plan('--on-status', '200=failed')).toContain(`${says}, whatever --on-status says`);
   expect(await plan('--on-status', '409=absent')).toContain(says);
   expect(await plan('--on-status', '409=absent')).not.toContain('whatever');
+});
+
+test.for([
+  ['Retry-After: 600'],
+  [`Retry-After: ${Math.ceil(Date.now() / 1_000) + 600}`],
+  ['RateLimit-Remaining: 0', 'RateLimit-Reset: 600'],
+  ['X-RateLimit-Remaining: 0', `X-RateLimit-Reset: ${new Date(Date.now() + 600_000).toISOString()}`],
+])('a 429 with %j holds the run until an operator releases it', async (headers, { onTestFinished }) => {
+  const { harness, server, env } = await openDashboards(onTestFinished, { success: [200] }, (_, nth) =>
+    nth === 1 ? rawAnswer(429, '', headers) : rawAnswer(200, ok, json),
+  );
+  const args = [harness.list(['d-1']), '--resource', 'dashboards', '--yes', '--json'];
+  const running = harness.start(['run', ...args], env);
+  const { fp } = targetOf(server.url, harness.target.account);
+  const held = await until('Redis knows it', async () => (await readTargetState(harness.redis, fp))?.hold);
+  expect(held).toMatchObject({ kind: 'retry_after' });
+  expect(held.leftMs).toBeGreaterThan(300_000);
+  expect(server.seen).toHaveLength(1);
+  expect((await harness.expunge(['target', 'release'], { env })).code).toBe(0);
+  await running.ended;
+  expect(summaryIn(running)).toMatchObject({ state: 'completed', deleted: 1 });
 });

@@ -41,7 +41,7 @@ test('a Retry-After that cannot be read is told, where an answer means "not now"
     toldOf(answered(status, { 'retry-after': value }), '', (one) => void found.push(one));
     return found;
   };
-  expect(said(429, '2026-11-25T10:00:00Z')).toEqual(['2026-11-25T10:00:00Z']);
+  expect(said(429, 'in 5 minutes')).toEqual(['in 5 minutes']);
   expect(said(503, 'soon')).toEqual(['soon']);
   expect([said(429, '30'), said(404, 'soon')]).toEqual([[], []]);
 });
@@ -126,6 +126,23 @@ describe('an answer', () => {
     expect(allToldOf(answered(500, { 'retry-after': '7' }))[1]).toMatch(/^7 unavailable 30/);
     expect(allToldOf(answered(499, { 'retry-after': '7' }))).toHaveLength(2);
     expect(allToldOf(answered(429, { 'retry-after': '0' }))[1]).toMatch(/^7 refused 30/);
+  });
+
+  const usedUp = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '12' };
+  test.each<[what: string, Answer, held: string | null]>([
+    ['a 429', answered(429, usedUp), 'hold 12000: the server answered 429 and said that its limit is reset in 12 s'],
+    ['a 403', answered(403, usedUp), 'hold 12000: the server answered 403 and said that its limit is reset in 12 s'],
+    [
+      'a 429 with a Retry-After beside it',
+      answered(429, { ...usedUp, 'retry-after': '3' }),
+      'hold 3000: the server answered 429 and sent Retry-After 3',
+    ],
+    ['a 429 with something left', answered(429, { ...usedUp, 'x-ratelimit-remaining': '1' }), null],
+    ['a 429 without a reset', answered(429, { 'x-ratelimit-remaining': '0' }), null],
+    ['a 500', answered(500, usedUp), null],
+    ['a 204', answered(204, usedUp), null],
+  ])('that says that the limit is used up is waited for if it is a refusal: %s', (_, answer, held) => {
+    expect(allToldOf(answer).filter((told) => String(told).startsWith('hold'))).toEqual(held === null ? [] : [held]);
   });
 
   test('that asks for more than an hour is obeyed for an hour, and told of', () => {

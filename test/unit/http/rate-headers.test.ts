@@ -39,6 +39,16 @@ describe('advice', () => {
       { 'X-RateLimit-Remaining': '30', 'X-RateLimit-Reset': `${nowMs + 60_000}`, date },
       [30, 60_000, 0.5],
     ],
+    [
+      'Mastodon',
+      { 'X-RateLimit-Remaining': '30', 'X-RateLimit-Reset': '2026-11-21T10:01:00.000000Z', Date: date },
+      [30, 60_000, 0.5],
+    ],
+    [
+      'a reset as an HTTP date',
+      { 'X-RateLimit-Remaining': '30', 'X-RateLimit-Reset': 'Sat, 21 Nov 2026 10:01:00 GMT', Date: date },
+      [30, 60_000, 0.5],
+    ],
     ['a reset in so many seconds', { 'X-RateLimit-Remaining': '30', 'X-RateLimit-Reset': '60' }, [30, 60_000, 0.5]],
     ['GitLab', { 'RateLimit-Remaining': '60', 'RateLimit-Reset': `${epoch + 60}`, date }, [60, 60_000, 1]],
     [

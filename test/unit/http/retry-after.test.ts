@@ -43,6 +43,8 @@ describe('Retry-After', () => {
     ['Sun, 06 Nov 1994 08:49:60 GMT', 23_000],
     ['Sun, 06 Nov 1994 08:49:00 GMT', 0],
     ['Wed, 31 Dec 0050 00:00:00 GMT', 0],
+    ['1994-11-06T08:50:07Z', 30_000],
+    ['1994-11-06T09:50:07.500+01:00', 30_500],
     ['5, 10', 10_000],
     ['30,2 , soon', 30_000],
     ['5, Sun, 06 Nov 1994 08:50:07 GMT', 30_000],
@@ -54,7 +56,10 @@ describe('Retry-After', () => {
   it.each([
     ...['', '-1', '+5', '1e3', '0x10', '5s', ', ', 'Sun, 5s', 'soon', 'NaN', 'Infinity', '5.', '.5'],
     ...[
-      '2026-11-06T08:50:07Z',
+      '1994-11-06',
+      '1994-11-06T08:50:07',
+      '1994-11-06 08:50:07Z',
+      '1994-13-06T08:50:07Z',
       'Sun, 6 Nov 1994 08:50:07 GMT',
       'Sun, 06 Nov 1994 08:50:07 UTC',
       'sun, 06 nov 1994 08:50:07 gmt',
@@ -70,6 +75,19 @@ describe('Retry-After', () => {
     ],
   ])('%j asks for nothing', (value) => {
     expect(waitOf(value)).toBeNull();
+  });
+
+  it.each([
+    ['1795811868', 12_000],
+    ['1795811868.5', 12_500],
+    ['1795811868000', 12_000],
+    ['1795811855', 0],
+    ['999999999', 999_999_999_000],
+  ])('%j is a point in time from 10^9 on: %d ms', (value, ms) => {
+    const date = new Date(1_795_811_856_000).toUTCString();
+    for (const offMs of [-600_000, 0]) {
+      expect(retryAfterMs({ 'retry-after': value, date }, 1_795_811_856_000 + offMs)).toBe(ms);
+    }
   });
 
   it('is missing in most answers', () => {
