@@ -137,7 +137,7 @@ export class ChunkPass {
     this.#todo = due;
     this.#deps = deps;
     this.#waitStatuses = waitStatuses(deps.verdicts);
-    this.#confirms = confirmerOf(deps.verdicts);
+    this.#confirms = confirmerOf(deps.verdicts, deps.fits);
     this.#startedAt = deps.clock();
   }
 

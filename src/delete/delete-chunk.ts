@@ -13,6 +13,7 @@ import type { Absence } from './absence.ts';
 import { ChunkPass, maxWaitMs } from './chunk-pass.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { retryDelayMs, toExcerpt } from './delete-id.ts';
+import type { FirstAnswers } from './first-answers.ts';
 import type { Gate } from './gate.ts';
 import type { RequestMeter, RetryReason, RunMeter } from './meters.ts';
 import type { RunRequestQueue } from './run-request-queue.ts';
@@ -61,6 +62,7 @@ export type ChunkTask = {
   requestQueue: RunRequestQueue;
   meter: RunMeter;
   absence: Absence;
+  firstAnswers: FirstAnswers;
   signal: AbortSignal;
 };
 
@@ -115,7 +117,7 @@ function dueIndexes({ ledgerChunk: { cells }, passedMs, sendable }: Claim, { ret
 }
 
 function passDeps(
-  { run, chunk, gate, requestQueue, meter, absence, signal: stop }: ChunkTask,
+  { run, chunk, gate, requestQueue, meter, absence, firstAnswers, signal: stop }: ChunkTask,
   claim: Claim,
   verdicts: VerdictTable,
   { connections, limits }: TargetSender,
@@ -129,6 +131,8 @@ function passDeps(
     verdicts,
     limits,
     absence,
+    fits: (answer: Answer & { kind: 'status' }) => firstAnswers.fits(claim.ids.resource, answer),
+    silentMs: () => firstAnswers.silentMs(deps.clock()),
     idAt: (index: number) => claim.ids.idAt(index),
     handle: requestQueue.handleFor(connections),
     batchSize: Math.min(maxBatchSize, Math.max(16, 8 * connections.size)),
@@ -155,6 +159,7 @@ function passDeps(
       meter.recordAnswer(answer, ms, bucket, isConfirmed);
       requests.recordAnswer(answer, ms, bucket);
       if (isConfirmed) absence.deleted(ms);
+      if (!firstAnswers.hasAnswer) firstAnswers.note(answer, deps.clock());
     },
     noteBody: () => deps.noteBody(run),
     retried: (reason: RetryReason) => requests.recordRetry(reason),

@@ -20,7 +20,7 @@ import { type Absence, askAgainAfterMs, type Belief, type Missing } from './abse
 import type { RetryReason } from './meters.ts';
 import { namesLimit } from './named-limits.ts';
 import type { TargetLimits } from './target-limits.ts';
-import { type Answer, type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
+import { type Answer, type Fits, type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
 
 /**
  * The result of a pass for one id: its next cell, whether this pass may send it again, and the wait in ms before that. A wait of 0 means that the
@@ -34,6 +34,10 @@ export type DeleteIdDeps = {
   token: Token;
   /** The meaning of each answer in this run. */
   verdicts: VerdictTable;
+  /** Whether a success with a body has the form of earlier ones. */
+  fits: Fits;
+  /** The time in ms for which this process has got no answer at all in this run; 0 once it got one. */
+  silentMs(): number;
   retryDelaysMs: readonly number[];
   unreachableTimeoutMs: number;
   absence: Pick<Absence, 'deletions' | 'haltReason'>;
@@ -96,7 +100,8 @@ async function attempt(
 ): Promise<Verdict | 'try again' | 'withheld'> {
   for (let answer = first ?? (await deps.send()); answer !== null; answer = await deps.send()) {
     id.answer = answer;
-    const verdict = verdictOf(answer, id.doubtful, deps.verdicts);
+    if (answer.kind !== 'status') haltUnreachable(answer, deps);
+    const verdict = verdictOf(answer, id.doubtful, deps.verdicts, deps.fits);
     if (verdict.kind === 'settle' && isGone(verdict.outcome)) {
       const belief = await judge(id, deps);
       if (belief === 'ask again') continue;
@@ -140,7 +145,7 @@ function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): IdPassResul
     case 'credentials':
       return askForAnotherToken(id, deps);
     case 'unreachable':
-      waitForTarget(id, deps);
+      deps.retried('unreachable');
       break;
     case 'halt':
       deps.halt(verdict.halt, verdict.reason + answerText(id, deps));
@@ -192,10 +197,15 @@ function askForAnotherToken(id: OpenId, { token, random, retried, halt }: Delete
   return { cell: openCell(id), mayResend: false, waitMs: backoffMs(times, random()) };
 }
 
-function waitForTarget({ answer }: OpenId, { limits, unreachableTimeoutMs, retried, halt }: DeleteIdDeps): void {
-  retried('unreachable');
-  if (limits.unreachableMs > unreachableTimeoutMs)
-    halt('target_unreachable', `the API cannot be reached: ${whyOf(answer)}`);
+/** Halts the run after a long time in which the API could not be reached, or in which it has never answered. */
+function haltUnreachable(
+  { kind, why }: Exclude<Answer, { kind: 'status' }>,
+  { limits, silentMs, unreachableTimeoutMs, halt }: DeleteIdDeps,
+): void {
+  const outageMs = kind === 'not-sent' ? limits.unreachableMs : 0;
+  if (Math.max(outageMs, silentMs()) <= unreachableTimeoutMs) return;
+  const words = kind === 'not-sent' ? 'the API cannot be reached' : 'the API has not answered any request';
+  halt('target_unreachable', `${words}: ${describeConnectionError(why)}`);
 }
 
 /** Without a quick attempt left, the id is due in a later pass, or is settled after its last attempt. */
@@ -216,10 +226,6 @@ function reasonOf(answer: Answer): RetryReason {
 function codeOf(answer: Answer): number {
   if (answer.kind === 'status') return codeOfStatus(answer.status);
   return codeOfWord(answer.kind === 'maybe-sent' ? answer.code : 'none');
-}
-
-function whyOf(answer: Answer): string {
-  return answer.kind === 'status' ? `status ${answer.status}` : describeConnectionError(answer.why);
 }
 
 const baseMs = 200;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Absence } from '../delete/absence.ts';
 import { maxWaitMs } from '../delete/chunk-pass.ts';
+import { type FirstAnswers, FirstAnswersByRun } from '../delete/first-answers.ts';
 import { Gate } from '../delete/gate.ts';
 import { RunMeter, type Taken } from '../delete/meters.ts';
 import { RunRequestQueue } from '../delete/run-request-queue.ts';
@@ -51,6 +52,7 @@ type WatchedRun = {
   requestQueue: RunRequestQueue;
   meter: RunMeter;
   absence: Absence;
+  firstAnswers: FirstAnswers;
   users: number;
   till: string;
   isAsking: boolean;
@@ -72,6 +74,7 @@ export class RunWatch {
   readonly #leased = new Map<string, number>(); // leased chunks by run, including runs that have stopped
   readonly #waitsUntil = new Map<string, number>(); // until when runs cannot send, because of their own rate or window, by the clock
   readonly #offset = new ClockOffset();
+  readonly #firstAnswers = new FirstAnswersByRun();
   readonly #meters = new WeakMap<Gate, RunMeter>();
   readonly #storing = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | null = null;
@@ -156,7 +159,7 @@ export class RunWatch {
   }
 
   /** Adds one more chunk of a run, and returns the run's objects in this process. Each `enter` needs one `leave`. */
-  enter(run: string): Pick<WatchedRun, 'gate' | 'requestQueue' | 'meter' | 'absence'> {
+  enter(run: string): Pick<WatchedRun, 'gate' | 'requestQueue' | 'meter' | 'absence' | 'firstAnswers'> {
     this.#leased.set(run, (this.#leased.get(run) ?? 0) + 1);
     const known = this.#runs.get(run);
     if (known !== undefined && !known.gate.closed.aborted) {
@@ -170,6 +173,7 @@ export class RunWatch {
       requestQueue: new RunRequestQueue(clock),
       meter: new RunMeter(() => clock() - this.#offset.ms),
       absence: new Absence(clock, isAlone),
+      firstAnswers: this.#firstAnswers.of(run),
       users: 1,
       till: '0',
       isAsking: false,
@@ -314,6 +318,7 @@ export class RunWatch {
       const reply = await ask(run, call);
       if (reply.count > 0) watched.till = String(reply.first + reply.gap * reply.count);
       if (reply.state === 'halted' && watched.wasRunning && !gate.closed.aborted) this.#options.halted(run);
+      if (reply.state === 'halted') this.#firstAnswers.forget(run);
       this.#options.saw(run, reply.state);
       if (reply.state === 'overdue') this.#options.overdue(run);
       absence.isExpected = reply.expectAbsent;

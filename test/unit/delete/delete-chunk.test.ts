@@ -2,6 +2,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Absence } from '../../../src/delete/absence.ts';
 import { ConnectionPool } from '../../../src/delete/connection-pool.ts';
 import { type ChunkTask, type DeleteDeps, deleteChunk } from '../../../src/delete/delete-chunk.ts';
+import { FirstAnswers } from '../../../src/delete/first-answers.ts';
 import { Gate } from '../../../src/delete/gate.ts';
 import { RequestMeter, RunMeter } from '../../../src/delete/meters.ts';
 import { RunRequestQueue } from '../../../src/delete/run-request-queue.ts';
@@ -98,6 +99,7 @@ function openWork(cells: number[], odd: Odd = {}) {
     requestQueue: line,
     meter: new RunMeter(() => 0),
     absence,
+    firstAnswers: new FirstAnswers(),
     signal: stop.signal,
   };
   const start = () => deleteChunk(job, work);

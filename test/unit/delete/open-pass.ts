@@ -112,6 +112,8 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
     batchSize: 16,
     clock: () => Date.now(),
     absence,
+    fits: () => true,
+    silentMs: () => 0,
     idAt: String,
     sleep: fakeSleep,
     isOpenAt: () => true,

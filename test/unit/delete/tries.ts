@@ -74,6 +74,8 @@ export function triesWith(
     limits: openLimits(),
     token: givenToken(),
     verdicts: verdictTable,
+    fits: () => true,
+    silentMs: () => 0,
     retryDelaysMs: [5_000, 30_000],
     unreachableTimeoutMs: 60_000,
     random: () => 1,
