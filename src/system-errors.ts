@@ -77,6 +77,10 @@ export function explainListenError(error: unknown): Explanation {
   return explain({ ...files, ...listening }, error);
 }
 
+const onlyHttp2: [string, string] = [
+  'it speaks only HTTP/2 on this port',
+  'enable HTTP/1.1 there, or send the requests through a proxy that speaks both',
+];
 const network = 'check host and port, and that nothing between drops the connection';
 const connections: typeof files = {
   ECONNREFUSED: ['connection refused', 'check host and port, and that it runs'],
@@ -102,6 +106,11 @@ const connections: typeof files = {
   UND_ERR_PRX_CONN: ['the proxy closed the connection', 'check --proxy, and that it may reach this host'],
   UND_ERR_ABORTED: ['the proxy refused to pass it on', 'check --proxy, and the user and password in it'],
   UND_ERR_INVALID_ARG: ['the address cannot be used', 'check its spelling'],
+  UNASKED_CONTINUE: [
+    'it sends 100 Continue, which was not asked for, and expunge cannot read what follows',
+    'ask whoever runs the API, or the proxy before it',
+  ],
+  ONLY_HTTP2: onlyHttp2,
   UND_ERR_HEADERS_OVERFLOW: [
     'the headers of its answer are larger than 64 kB',
     'ask whoever runs the API, or the proxy before it',
@@ -131,7 +140,7 @@ export function isConnectionError(error: unknown): boolean {
 
 /** Whether a text is a code like ENOENT, UND_ERR_SOCKET or HPE_INVALID_CONSTANT. */
 function isCode(text: string): boolean {
-  return /^[A-Z][A-Z0-9_]+$/.test(text);
+  return /^[A-Z][A-Z0-9_/]+$/.test(text);
 }
 
 /** The first inner error of an error that wraps others, for example because every address of a name failed. */
@@ -158,17 +167,24 @@ function describeTlsError(error: unknown): string | null {
   );
 }
 
+/** The words for a code of TLS; a code can have a slash: `ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE`. */
 const tls: [RegExp, string][] = [
   [/^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_SELF_)/, 'its certificate is signed by an authority that is not trusted here'],
   [/^CERT_HAS_EXPIRED$/, 'its certificate has expired'],
   [/^CERT_NOT_YET_VALID$/, 'its certificate is not valid yet, or the clock of this machine is wrong'],
   [/^CERT_REVOKED$/, 'its certificate was revoked'],
-  [/^ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED$/, 'it wants a certificate from us'],
-  [/^ERR_SSL_\w*ALERT_(HANDSHAKE_FAILURE)$/, 'it breaks off the TLS handshake: perhaps it wants a certificate from us'],
-  [/^ERR_SSL_\w*ALERT_(UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_\w+)$/, 'it does not take our certificate'],
-  [/^ERR_SSL_(UNSUPPORTED_PROTOCOL|\w*ALERT_PROTOCOL_VERSION)$/, 'it speaks no version of TLS that we do'],
+  [/ALERT_CERTIFICATE_REQUIRED$/, 'it wants a certificate from us'],
+  [/ALERT_NO_APPLICATION_PROTOCOL$/, onlyHttp2[0]],
+  [/ALERT_(HANDSHAKE_FAILURE)$/, 'it breaks off the TLS handshake: perhaps it wants a certificate from us'],
+  [/ALERT_(UNKNOWN_CA|BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_\w+)$/, 'it does not take our certificate'],
+  [/^ERR_SSL_(UNSUPPORTED_PROTOCOL$|.*ALERT_PROTOCOL_VERSION$)/, 'it speaks no version of TLS that we do'],
   [/^(ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)|EPROTO)$/, 'it does not speak TLS on this port'],
 ];
+
+/** Whether a server broke off the TLS handshake because of our certificate, or because it got none. */
+export function wantsCertificate(code: string): boolean {
+  return /certificate from us|our certificate/.test(describeTlsError({ code }) ?? '');
+}
 
 type AltnameError = { host?: string; cert?: { subjectaltname?: string } };
 
@@ -182,8 +198,12 @@ const tlsAdvice: [RegExp, string][] = [
   [/not trusted here/, 'name that authority with --ca-file, if it is yours'],
   [/certificate (has expired|is not valid|was revoked)/, 'have the certificate of that server renewed'],
   [/certificate is for /, 'use the host that its certificate is for'],
+  [/only HTTP\/2/, onlyHttp2[1]],
   [/does not speak TLS/, 'use its TLS port, or http:// (see --allow-http) where it has none'],
-  [/certificate from us|our certificate/, 'expunge has no certificate of its own to show there: use a proxy that has'],
+  [
+    /certificate from us|our certificate/,
+    'name a certificate with --cert-file and its key with --key-file, if the API gave you one',
+  ],
   [/./, 'see what it presents: openssl s_client -connect HOST:PORT'],
 ];
 

@@ -1,4 +1,6 @@
-import { Client, type Dispatcher, ProxyAgent } from 'undici';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { buildConnector, Client, type Dispatcher, ProxyAgent } from 'undici';
+import { lookUpName } from '../http/known-names.ts';
 import { hasAdvice } from '../http/rate-headers.ts';
 import type { HeaderFields } from '../http/retry-after.ts';
 import type { RequestForm } from '../model/resource.ts';
@@ -6,7 +8,7 @@ import { successStatus } from '../model/status.ts';
 import { wantsCertificate } from '../system-errors.ts';
 import { userAgent } from '../version.ts';
 import { announcesBody, isSurplus } from './surplus.ts';
-import { type Answer, headersTooLarge, noContent } from './verdict.ts';
+import { type Answer, headersTooLarge, noContent, onlyHttp2, unaskedContinue } from './verdict.ts';
 
 export type TargetConnectionOptions = {
   origin: string;
@@ -131,12 +133,16 @@ export class TargetConnection {
   }
 }
 
+const certificateAlertMs = 200;
+
 /**
  * Connects as for a request, through the proxy and with TLS, and sends nothing. Throws the error of the connection, or an error with the code
- * CONNECT_TIMEOUT. It makes an OPTIONS request to connect, and stops that request before it is written; see `Exchange`.
+ * CONNECT_TIMEOUT. It makes an OPTIONS request to connect, and stops that request before it is written; see `Exchange`. With TLS 1.3 a server refuses
+ * our certificate when we are connected already, so it waits a moment for that.
  */
 export async function reachOrigin(options: TargetConnectionOptions): Promise<void> {
-  const dispatcher = openDispatcher(options);
+  const closed: Error[] = [];
+  const dispatcher = openDispatcher(options, (error) => void closed.push(error));
   let timer: NodeJS.Timeout | undefined;
   try {
     await new Promise<void>((resolve, reject) => {
@@ -156,13 +162,16 @@ export async function reachOrigin(options: TargetConnectionOptions): Promise<voi
         },
       );
     });
+    if (options.origin.startsWith('https:')) await sleep(certificateAlertMs);
+    const refusal = closed.find((error) => wantsCertificate(codeOf(error)));
+    if (refusal !== undefined) throw refusal.cause ?? refusal;
   } finally {
     clearTimeout(timer);
     await dispatcher.destroy();
   }
 }
 
-/** The headers of a request, names and values in turn. */
+/** The headers of a request, names and values in turn. A fixed header takes precedence over ours. */
 function formHeaders(authorization: string, { auth, headers }: RequestForm): string[] {
   const token = authorization.replace(/^Bearer /, '');
   const fixed = { 'user-agent': userAgent, ...headers };
@@ -186,10 +195,29 @@ function openDispatcher(
     ...shared,
     uri: proxy,
     requestTls: tls,
+    proxyTls: { lookup: lookUpName },
     connections: 1,
     proxyTunnel: true,
     factory: openClient,
   });
+}
+
+/**
+ * A connector that keeps what a socket reported first. When a server sends a TLS alert and closes, undici reports the end of the socket only. The alert
+ * becomes its cause.
+ */
+function keepingErrors(connect: Client.Options['connect']): buildConnector.connector {
+  const connector = typeof connect === 'function' ? connect : buildConnector({ ...connect, allowH2: false });
+  return (options, done) =>
+    connector(options, (...made) => {
+      const [, socket] = made;
+      let first: Error | null = null;
+      socket?.on('error', (error: Error) => {
+        if (first === null) first = error;
+        else error.cause ??= first;
+      });
+      done(...made);
+    });
 }
 
 const bodyKept = 2_048;
@@ -201,7 +229,8 @@ type Controller = Pick<Dispatcher.DispatchController, 'abort'>;
  * One request and its answer. States: waiting (for its connection) → written → answered; or waiting → forbidden, if it may no longer be sent.
  *
  * One hook decides whether the request may have been executed. Before `onRequestStart` it was never written. After that, without a status, it may
- * have been executed. Error codes do not decide it, because the same codes occur before and after.
+ * have been executed. Error codes do not decide it, because the same codes occur before and after. The one exception is a server that breaks off the
+ * TLS handshake because of our certificate: with TLS 1.3 that arrives after the request was written, but no server has read the request.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: TargetRequest;
@@ -283,8 +312,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #answerTo(error: Error): Answer | null {
     if (this.#isForbidden) return null;
     if (this.#status > 0) return this.#answer(this.#bodyBytes <= bodyRead);
-    if (this.#controller !== null) return maybeSent(error, this.#timedOut);
-    return { kind: 'not-sent', why: codeOf(error) };
+    const why = codeOf(error);
+    const isBeforeHttp = this.#controller === null || wantsCertificate(why);
+    return isBeforeHttp ? { kind: 'not-sent', why } : maybeSent(error, this.#timedOut);
   }
 
   #settle(answer: Answer | null): void {
@@ -305,15 +335,24 @@ export class Exchange implements Dispatcher.DispatchHandler {
 }
 
 function maybeSent(error: Error, timedOut: boolean): Answer {
-  const why = codeOf(error);
   if (timedOut) return { kind: 'maybe-sent', code: 'timeout', why: 'no answer in time' };
-  const isProtocol = error.name === 'HTTPParserError' || why === headersTooLarge;
+  const why = protocolProblem(error) ?? codeOf(error);
+  const isProtocol = error.name === 'HTTPParserError' || why === headersTooLarge || why === unaskedContinue;
   return { kind: 'maybe-sent', code: isProtocol ? 'protocol' : 'reset', why };
+}
+
+/** Why undici could not read an answer, if it says so only in words or bytes; null for any other error. */
+function protocolProblem({ name, message, data }: Error & { data?: unknown }): string | null {
+  if (name === 'SocketError' && message === 'bad response') return unaskedContinue;
+  // The first frame of a server that speaks HTTP/2: a length of three bytes, then the type SETTINGS.
+  const isSettings =
+    name === 'HTTPParserError' && typeof data === 'string' && data.startsWith('\0\0') && data[3] === '\x04';
+  return isSettings ? onlyHttp2 : null;
 }
 
 /** The system's code of an error. For an error that wraps others (every address of a name failed), the code of the first. */
 function codeOf(error: Error & { code?: string; errors?: Error[] }): string {
   const inner = error.errors?.[0] ?? error.cause;
-  if (error.code !== undefined && error.code !== 'UND_ERR') return error.code;
-  return inner instanceof Error ? codeOf(inner) : error.name;
+  const isVague = error.code === undefined || error.code === 'UND_ERR' || error.code === 'UND_ERR_SOCKET';
+  return isVague && inner instanceof Error ? codeOf(inner) : (error.code ?? error.name);
 }

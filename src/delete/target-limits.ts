@@ -7,7 +7,7 @@ import { describeConnectionError } from '../system-errors.ts';
 import type { Token } from '../token/token.ts';
 import type { PoolLimits } from './connection-pool.ts';
 import { namesLimit } from './named-limits.ts';
-import { type Answer, headersTooLarge, noContent } from './verdict.ts';
+import { type Answer, noContent } from './verdict.ts';
 
 /** The view that deleting has of its target's limiter. */
 export type TargetLimits = PoolLimits & {

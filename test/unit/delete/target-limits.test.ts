@@ -109,7 +109,7 @@ describe('an answer', () => {
   test.each<[string, Answer, unknown[]]>([
     ['that is good', answered(200), ['7 accepted 30: the API answers 200 to everything', 'the token works']],
     ['of 401', answered(401), ['7 nothing 30: the API answers 401 to everything']],
-    ['that was lost', timeout, ['7 lost 30: the API gives no answers (timeout)']],
+    ['that was lost', timeout, ['7 lost 30: the API gives no answers in time']],
     [
       'of a refused connection',
       refusedConnection,
