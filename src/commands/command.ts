@@ -133,8 +133,11 @@ const isOnRetry: Record<SettingFor<'list'>, boolean> = {
 /** Which ids of a run are retried, and which are protected. */
 export const retryInput = [...settingsFor('list').filter((name) => isOnRetry[name]), 'maxDeletes'] as const;
 
+/** The connection to the API. */
+export const connection = ['caFile', 'certFile', 'keyFile', 'proxy'] as const;
+
 /** Where requests go, and the credentials for them. */
-export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy'] as const;
+export const target = ['baseUrl', 'account', ...token, 'allowHttp', ...connection] as const;
 
 /** Settings that name a target, for commands that send it nothing. */
 export const targetName = ['baseUrl', 'account', 'clientId', 'allowHttp'] as const;

@@ -1,4 +1,6 @@
-import { readCertificates } from '../errors.ts';
+import { createSecureContext } from 'node:tls';
+import type { Identity, TargetConnectionOptions } from '../delete/send-delete.ts';
+import { ExpungeError, messageOf, readCertificates, readNamedFile } from '../errors.ts';
 import type { Target } from '../model/target.ts';
 import type { Session } from '../operations/session.ts';
 import { openToken } from '../token/open-token.ts';
@@ -6,18 +8,41 @@ import type { Token } from '../token/token.ts';
 import type { ServiceOptions } from '../worker/service.ts';
 import type { Invocation } from './command.ts';
 
-/** The token for the API, and the certificate authorities to trust for it. */
-export type Credentials = { token: Token; ca: string | null };
+/** The certificates for the API: the authorities to trust for it, and our own for an API that wants one. */
+export type Certificates = Pick<Required<TargetConnectionOptions>, 'ca' | 'identity'>;
 
-/** Opens the source of the token, and reads `--ca-file`. Throws CREDENTIALS or USAGE if a setting or file is unusable. */
+/** The token and the certificates for the API. */
+export type Credentials = Certificates & { token: Token };
+
+/** Opens the source of the token, and reads the certificates. Throws CREDENTIALS or USAGE if a setting or file is unusable. */
 export function readCredentials({ config, env }: Pick<Invocation, 'config' | 'env'>): Credentials {
-  const ca = readAuthorities(config);
-  return { ca, token: openToken(config, { env, ca, clock: () => performance.now(), random: Math.random }) };
+  const certificates = readApiCertificates(config);
+  const { ca } = certificates;
+  return {
+    ...certificates,
+    token: openToken(config, { env, ca, clock: () => performance.now(), random: Math.random }),
+  };
 }
 
-/** Reads the file of `--ca-file`; null without one. Throws USAGE if it holds no certificates. */
-export function readAuthorities({ caFile }: Invocation['config']): string | null {
-  return caFile === undefined ? null : readCertificates('--ca-file', caFile);
+/** Reads the files of `--ca-file`, `--cert-file` and `--key-file`. Throws CREDENTIALS or USAGE if one is unusable. */
+export function readApiCertificates({ caFile, certFile, keyFile }: Invocation['config']): Certificates {
+  const ca = caFile === undefined ? null : readCertificates('--ca-file', caFile);
+  if (certFile === undefined && keyFile === undefined) return { ca, identity: null };
+  if (certFile === undefined || keyFile === undefined)
+    throw new ExpungeError('USAGE', 'expected --cert-file and --key-file, got one of them');
+  return { ca, identity: readIdentity(certFile, keyFile) };
+}
+
+function readIdentity(certFile: string, keyFile: string): Identity {
+  const cert = readCertificates('--cert-file', certFile);
+  const key = readNamedFile('--key-file', keyFile, 'CREDENTIALS');
+  try {
+    createSecureContext({ cert, key });
+    return { cert, key };
+  } catch (error) {
+    const found = messageOf(error);
+    throw new ExpungeError('USAGE', `--key-file ${keyFile}: expected the key of ${certFile} in PEM (${found})`);
+  }
 }
 
 /** The options of a process that deletes, from the settings. */
@@ -25,7 +50,7 @@ export function serviceOptions(
   { config }: Pick<Invocation, 'config'>,
   { ledger, queueConnection }: Session,
   target: Target,
-  { token, ca }: Credentials,
+  { token, ca, identity }: Credentials,
 ): Omit<ServiceOptions, 'queueName' | 'log'> {
   return {
     ledger,
@@ -35,6 +60,7 @@ export function serviceOptions(
     connection: {
       requestTimeoutMs: config.requestTimeoutMs,
       ca,
+      identity,
       proxy: config.proxy ?? null,
     },
     maxConcurrency: config.maxConcurrency,

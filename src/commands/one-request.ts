@@ -15,7 +15,7 @@ import type { Session } from '../operations/session.ts';
 import { sleepUntilAborted } from '../wait.ts';
 import { readStopFile } from '../worker/stop-file.ts';
 import { type Invocation, readReason } from './command.ts';
-import type { Credentials } from './credentials.ts';
+import type { Certificates, Credentials } from './credentials.ts';
 import { whoAmI } from './session.ts';
 
 // Single requests that `check` sends on demand, outside of any run.
@@ -24,10 +24,13 @@ import { whoAmI } from './session.ts';
 export type OneObject = { resource: Resource; id: string };
 
 /** How to connect to the API, from the settings. */
-export function connectionOptions({ config, env }: Invocation, ca: string | null): TargetConnectionOptions {
+export function connectionOptions(
+  { config, env }: Invocation,
+  { ca, identity }: Certificates,
+): TargetConnectionOptions {
   const { origin } = new URL(readTarget(config, env).baseUrl);
   const { requestTimeoutMs, proxy = null } = config;
-  return { origin, requestTimeoutMs, ca, proxy };
+  return { origin, requestTimeoutMs, ca, identity, proxy };
 }
 
 /** The reason why sending to the target is not allowed now, or null. */
@@ -63,7 +66,7 @@ export async function sendDelete(
   const author = { at: Date.now(), who: whoAmI(invocation.env), reason: readReason(invocation.options) };
   await noteTargetAction(redis, target.fp, { ...author, by: 'operator', action, what: path });
   return ask(
-    new TargetConnection(connectionOptions(invocation, credentials.ca)),
+    new TargetConnection(connectionOptions(invocation, credentials)),
     new URL(target.baseUrl).pathname.replace(/\/$/, '') + path,
     { authorization, form: definitionOf(object.resource) },
   );

@@ -14,8 +14,13 @@ export type TargetConnectionOptions = {
   origin: string;
   requestTimeoutMs: number;
   ca: string | null;
+  /** Our own certificate and its key, for an API that wants one. */
+  identity?: Identity | null;
   proxy: string | null;
 };
+
+/** A certificate and its key, in PEM. */
+export type Identity = { cert: string; key: string };
 
 /** A DELETE to be sent. */
 export type TargetRequest = {
@@ -182,12 +187,15 @@ const maxHeaderSize = 65_536; // bytes; a larger answer leaves its id in doubt
 
 /** `closed`: called with the reason when a socket to the target is closed. */
 function openDispatcher(
-  { origin, ca, proxy, requestTimeoutMs }: TargetConnectionOptions,
+  { origin, ca, identity, proxy, requestTimeoutMs }: TargetConnectionOptions,
   closed: (error: Error) => void = () => {},
 ): Client | ProxyAgent {
-  const openClient = (url: string | URL, options: object) =>
-    new Client(url, options).on('disconnect', (_origin, _clients, error) => closed(error));
-  const tls = { timeout: Math.min(5_000, requestTimeoutMs), ...(ca === null ? {} : { ca }) };
+  const openClient = (url: string | URL, { connect, ...options }: Client.Options) =>
+    new Client(url, { ...options, connect: keepingErrors(connect) }).on('disconnect', (_origin, _clients, error) =>
+      closed(error),
+    );
+  const timeout = Math.min(5_000, requestTimeoutMs);
+  const tls = { timeout, lookup: lookUpName, ...(ca === null ? {} : { ca }), ...identity };
   // HTTP/1.1 on purpose: one request per connection, and the library replays nothing by itself.
   const shared = { allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect: tls, maxHeaderSize };
   if (proxy === null) return openClient(origin, shared);

@@ -86,7 +86,7 @@ async function deleteFrom(sandbox: Sandbox, given: Invocation, work: Rehearsal):
       const known = await findList(session, rehearsed, listWork);
       if (known.ended !== null) throw new Error('a new Redis holds a run');
       const run = await submit(here, session, known, listWork);
-      const credentials = { token: fixedToken(sandbox.token, 'the rehearsal'), ca: null };
+      const credentials = { token: fixedToken(sandbox.token, 'the rehearsal'), ca: null, identity: null };
       const outputFolder = rehearsalFolder(given.config.stateDir, run.id);
       const deletion = { session, target: listWork.target, credentials, receivers: [], run, outputFolder };
       work.isDeleting();

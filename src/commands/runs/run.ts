@@ -12,7 +12,7 @@ import { withReadList } from '../../operations/read-list.ts';
 import { forecastFacts } from '../../terminal/forecast-text.ts';
 import { type Progress, startProgress } from '../../terminal/live-panel.ts';
 import type { Plan } from '../../terminal/plan-text.ts';
-import { type Invocation, jsonLines, notifying, sending } from '../command.ts';
+import { connection, type Invocation, jsonLines, notifying, sending } from '../command.ts';
 import { readCredentials } from '../credentials.ts';
 import { infoWriter, progressStream, toListAction } from '../session.ts';
 import { writePlan } from './show-plan.ts';
@@ -49,9 +49,7 @@ export async function execute(invocation: Invocation): Promise<number> {
  * Throws USAGE for flags about sending, which workers decide. Variables and files are accepted: they may be meant for a worker on the same machine.
  */
 export function refuseWorkerFlags({ sources }: Invocation): void {
-  const flags = [...sending, ...notifying, 'caFile' as const, 'proxy' as const].filter(
-    (name) => sources[name] === 'flag',
-  );
+  const flags = [...sending, ...notifying, ...connection].filter((name) => sources[name] === 'flag');
   if (flags.length === 0) return;
   const names = flags.map((name) => `--${settings[name].flag}`).join(', ');
   throw new ExpungeError('USAGE', `${names}: with --detach, workers send the requests with their own settings`, {

@@ -16,7 +16,7 @@ import { type Session, withRedis } from '../../operations/session.ts';
 import { type Finding, fail } from '../../redis/server.ts';
 import { explainConnectionError } from '../../system-errors.ts';
 import type { Invocation } from '../command.ts';
-import { type Credentials, readAuthorities } from '../credentials.ts';
+import { type Credentials, readApiCertificates } from '../credentials.ts';
 import {
   connectionOptions,
   describeAnswer,
@@ -76,7 +76,7 @@ export async function reachApi(invocation: Invocation, sendsRequest: boolean): P
   const { config, env } = invocation;
   const { origin, protocol, hostname } = new URL(readTarget(config, env).baseUrl);
   try {
-    await reachOrigin(connectionOptions(invocation, readAuthorities(config)));
+    await reachOrigin(connectionOptions(invocation, readApiCertificates(config)));
   } catch (error) {
     throw error instanceof ExpungeError ? error : unreachable(`${origin}${throughProxy(config)}`, error);
   }

@@ -58,6 +58,8 @@ const samples: Record<SettingName, string> = {
   tokenAudience: 'api',
   tokenAuth: 'post',
   caFile: 'ca.pem',
+  certFile: 'c.pem',
+  keyFile: 'k.pem',
   proxy: 'http://proxy.example.com:3128',
   allowHttp: 'api',
   allowedTargets: 'api.example.com',
