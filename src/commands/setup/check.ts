@@ -13,14 +13,14 @@ import { inspectRedis } from '../../redis/check-redis.ts';
 import { connectLedger, ready } from '../../redis/connect.ts';
 import { resolveRedis } from '../../redis/private/open.ts';
 import { leavePrivateRedis } from '../../redis/private/stop.ts';
-import { type Finding, fail, pass } from '../../redis/server.ts';
+import { type Finding, fail, pass, warn } from '../../redis/server.ts';
 import { hanging } from '../../terminal/render-markdown.ts';
 import { startToken } from '../../token/open-token.ts';
 import type { Invocation } from '../command.ts';
 import { type Credentials, readCredentials } from '../credentials.ts';
 import type { OneObject } from '../one-request.ts';
 import { lineWriter } from '../session.ts';
-import { lookUpHost, reachApi, readProbe, sendProbe } from './check-api.ts';
+import { ignoredProxyVariable, lookUpHost, reachApi, readProbe, sendProbe } from './check-api.ts';
 import { checkSemantics, readAbsent } from './check-semantics.ts';
 
 /**
@@ -92,6 +92,13 @@ async function* examineTarget({ config, env }: Invocation): AsyncGenerator<Findi
   yield pass('', baseUrl);
   for (const [name, definition] of Object.entries(config.resources))
     yield pass(name, describeDefinition(definition, baseUrl));
+  const variable = config.proxy === undefined ? ignoredProxyVariable(baseUrl, env) : null;
+  if (variable !== null)
+    yield warn(
+      'proxy',
+      `${variable} is set, and expunge does not read it`,
+      `to use that proxy, add --proxy "$${variable}"`,
+    );
 }
 
 async function* once(runCheck: () => Promise<string>): AsyncGenerator<Finding> {

@@ -151,6 +151,22 @@ describe.concurrent('check connects to the API', () => {
     expect(exit).toBe(6);
   });
 
+  const proxy = 'http://ana:geheim@proxy.example.com:3128';
+  test.for<[env: NodeJS.ProcessEnv, flags: Record<string, string>, variable: string | null]>([
+    [{ HTTPS_PROXY: proxy }, {}, 'HTTPS_PROXY'],
+    [{ https_proxy: proxy, HTTP_PROXY: proxy }, {}, 'https_proxy'],
+    [{ ALL_PROXY: proxy, NO_PROXY: 'other.invalid' }, {}, 'ALL_PROXY'],
+    [{ HTTP_PROXY: proxy }, {}, null],
+    [{ HTTPS_PROXY: proxy, NO_PROXY: 'localhost, .invalid' }, {}, null],
+    [{ HTTPS_PROXY: proxy }, { proxy: 'http://127.0.0.1:9' }, null],
+    [{ HTTPS_PROXY: proxy }, { baseUrl: 'https://127.0.0.1:9' }, null],
+  ])('and with %j %j warns of the proxy that it does not use: %s', async ([env, flags, variable], { expect }) => {
+    const { out } = await check({ baseUrl: 'https://api.invalid', ...flags }, {}, env);
+    const warning = `warn   target  proxy: ${variable} is set, and expunge does not read it\n                → to use that proxy, add --proxy "$${variable}"\n`;
+    expect(out.includes(warning)).toBe(variable !== null);
+    expect(out).not.toContain('geheim');
+  });
+
   test.skipIf(!hasOpenssl())('with TLS, by the certificates of --ca-file', async ({ expect, onTestFinished }) => {
     const made = makeCertificates(onTestFinished);
     const [cert, key] = [readFileSync(made.server.cert), readFileSync(made.server.key)];
