@@ -2,7 +2,7 @@ import { boundText, partsOfLimit, type Rate, rateFromStored } from '../model/rat
 import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { Closed } from './learning/closed.ts';
-import { lowest, type TargetControl } from './learning/control.ts';
+import type { TargetControl } from './learning/control.ts';
 import { recallRate } from './learning/learn-rate.ts';
 import type { LearnedRate } from './learning/learned-rate.ts';
 import { forgivenOutageMs } from './outage.ts';
@@ -128,18 +128,16 @@ export function toTargetState(
   const known = learnedOf(limiter.state);
   const silentMs = Math.max(0, now - number('seenAt'));
   const fleet = fleetOf(members, number('seenAt'));
-  const share = number('ceiling') > 0 ? number('ceiling') : null;
-  const ceiling = perSecond === null ? null : lowest(share, perSecond);
   return {
     at: now,
     silentMs,
     processes: fleet.processes,
     phase: (limiter.phase ?? '') as TargetState['phase'],
-    rate: Math.min(number('rate'), ceiling ?? Number.POSITIVE_INFINITY),
+    rate: Math.min(number('rate'), perSecond ?? Number.POSITIVE_INFINITY),
     use: known && known.rate.demand.allowed > 0 ? known.rate.demand.sent / known.rate.demand.allowed : 1,
     limitMet: number('high'),
     learned: known && startOf(known.rate, silentMs, now),
-    ceiling,
+    ceiling: perSecond,
     advised: limiter.announced ? number('announced') : null,
     inFlight: Math.min(number('inFlight') || fleet.connections, fleet.connections || number('inFlight')),
     isStarved: known !== null && known.inFlight.window.starved > starvedShare * known.inFlight.window.reports,

@@ -41,7 +41,7 @@ export const replyNumbers = [
   'count', // … and their number
   'inFlightShare',
   'rate',
-  'ceiling', // the share of this limiter in the limit of the target, per second
+  'ceiling', // the limit of the target per second; 0 = none
   'limitMet',
   'budget', // number of failed ids that may be retried at once
   'turn', // the update of the state that this process has to make; 0 = none

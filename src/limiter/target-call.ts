@@ -18,7 +18,6 @@ type LimiterKeys = {
   stop: string;
   processes: string;
   bounds: string;
-  limiters: string;
 };
 
 /** The keys of a target's limiter. */
@@ -31,7 +30,6 @@ export function limiterKeys(fp: string): LimiterKeys {
     stop: allKeys.stop(fp),
     processes: allKeys.processes(fp),
     bounds: allKeys.bounds(fp),
-    limiters: allKeys.limiters(fp),
   };
 }
 
@@ -98,7 +96,7 @@ type Scripts = {
 };
 
 function scriptsOf(redis: RedisClient): Scripts {
-  redis.defineCommand('expungeTarget', { numberOfKeys: 8, lua: targetLua });
+  redis.defineCommand('expungeTarget', { numberOfKeys: 7, lua: targetLua });
   redis.defineCommand('expungeStoreState', { numberOfKeys: 1, lua: storeStateLua });
   return redis as unknown as Scripts;
 }
@@ -136,8 +134,8 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
         busy: call.busy ? 1 : 0,
         saidHere: call.here,
       };
-      const { limiter, members, quotas, stop, processes, bounds, pace, limiters } = keys;
-      const all = [limiter, members, quotas, stop, processes, bounds, pace, limiters];
+      const { limiter, members, quotas, stop, processes, bounds, pace } = keys;
+      const all = [limiter, members, quotas, stop, processes, bounds, pace];
       return parseReply(await scripts.expungeTarget(...all, ...inOrder(callArguments, said), ...tally.flat()));
     },
 

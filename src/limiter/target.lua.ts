@@ -18,15 +18,15 @@ import {
  * While the target is closed (see learning/closed.ts), one id is occasionally sent as a probe. While it is stopped there are no permits, not even for
  * a probe, and that time is not counted.
  *
- * The limit of the target is a ceiling for all its limiters and processes together. Its bound per second paces the permits, and each longer bound is a
- * quota. The hash of its pace has `limit` (as last seen), `from` (when it was first seen), `s:<limiter>` (the last call that wanted permits of it, the
- * rate it could use), `g:<limiter>:<process>` (its last call, the permits it has got under a limit) and `tat`, of the ceiling's permits.
+ * The limit of the target is a ceiling for all its processes together. Its bound per second paces the permits, and each longer bound is a
+ * quota. The hash of its pace has `limit` (as last seen), `from` (when it was first seen), `g:<process>` (its last call, the permits it has got under
+ * a limit) and `tat`, of the ceiling's permits.
  *
  * A permit from before a limit was not counted in it, so it is not given back to it. If the field of a process is older than the last reply to it, or is
  * missing although the process knows this very limit, Redis came back older than it was. The permits that it has forgotten are then counted again, and
  * nobody gets any until all processes had the time to call.
  *
- * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes  6 limit and minimum grace  7 pace of the limit  8 limiters
+ * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes  6 limit and minimum grace  7 pace of the limit
  * ARGV  callArguments; returns replyNumbers, then replyTexts
  */
 export const targetLua = `${leaseFunction}
@@ -42,7 +42,6 @@ for i = 1, #stored, 2 do s[stored[i]] = stored[i + 1] end
 local function number(field) return tonumber(s[field] or '0') end
 -- First a write that takes memory: if Redis has none left, it refuses the call as a whole, and the caller learns of that.
 redis.call('HSET', KEYS[1], 'seenAt', string.format('%.4f', now))
-if not s.seenAt then redis.call('HSET', KEYS[8], string.match(KEYS[1], '([^:]+)$'), string.format('%.0f', now)) end
 local function put(field, value) s[field] = string.format('%.14g', value) end
 local function putTime(field, value) s[field] = string.format('%.4f', value) end
 local function add(field, value) put(field, number(field) + value) end
@@ -66,8 +65,8 @@ local ceiling, limits = math.huge, {{}} -- limits[1] is left out: the ceiling re
 for _, one in ipairs(parseRate(limit)) do
   if one.period == 1000 then ceiling = one.count else limits[#limits + 1] = one end
 end
-local others, ceilingTat, limitSeen, limitFrom = {}, 0, '', 0 -- others: what the other limiters could use
-local own, granted, countsUntil = 'g:' .. KEYS[1] .. ':' .. asked.process, nil, 0
+local ceilingTat, limitSeen, limitFrom = 0, '', 0
+local own, granted, countsUntil = 'g:' .. asked.process, nil, 0
 local heardAt
 local pace = redis.call('HGETALL', KEYS[7])
 for i = 1, #pace, 2 do
@@ -76,13 +75,10 @@ for i = 1, #pace, 2 do
   elseif field == 'limit' then limitSeen = value
   elseif field == 'from' then limitFrom = tonumber(value)
   elseif field == 'countsUntil' then countsUntil = tonumber(value)
-  elseif field ~= 's:' .. KEYS[1] then
+  else
     local at, number = string.match(value, '^(%S+) (.*)$')
-    local age = math.abs(now - tonumber(at))
-    if string.sub(field, 1, 2) == 's:' then
-      if age < forgottenAfter then others[#others + 1] = tonumber(number) end
-    elseif field == own then granted, heardAt = tonumber(number), tonumber(at)
-    elseif age > grantedLives then redis.call('HDEL', KEYS[7], field) end
+    if field == own then granted, heardAt = tonumber(number), tonumber(at)
+    elseif math.abs(now - tonumber(at)) > grantedLives then redis.call('HDEL', KEYS[7], field) end
   end
 end
 if limit == '' then
@@ -91,14 +87,6 @@ elseif limit ~= limitSeen or limitFrom > now then
   limitFrom = now
   redis.call('HSET', KEYS[7], 'limit', limit, 'from', string.format('%.4f', now))
 end
--- Each wanted limiter gets the same share of the ceiling, and more if others can't use theirs.
-local share, sharers = ceiling, #others + 1
-table.sort(others)
-for _, other in ipairs(others) do
-  if other * sharers >= share then break end
-  share, sharers = share - other, sharers - 1
-end
-share = share / sharers
 
 -- With each call, a process reports that it is there, and whether a file stops it alone. A newcomer removes processes that have gone.
 local stop = redis.call('GET', KEYS[4]) or ''
@@ -164,12 +152,8 @@ add('reports', wants and 1 or 0)
 put('budget', math.max(0, math.min(budgetFull, number('budget') + accepted - troubleCosts * trouble)))
 
 -- 3. The lease.
-local rate = number('rate')
-if ceiling < math.huge then
-  if wants and not isStopped then redis.call('HSET', KEYS[7], 's:' .. KEYS[1], string.format('%.3f %.14g', now, rate)) end
-  rate = math.min(rate, share)
-end
-put('ceiling', share < math.huge and share or 0)
+local rate = math.min(number('rate'), ceiling)
+put('ceiling', ceiling < math.huge and ceiling or 0)
 local first, gap, count, owed = now, 1, 0, number('owed')
 local back = tonumber(asked.unused)
 local counted = tonumber(asked.unusedSince) >= limitFrom and back or 0 -- of these: what the limit has counted

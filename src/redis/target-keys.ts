@@ -67,17 +67,10 @@ export const targetKeys = {
     writers: ['limiter/target.lua.ts', 'ledger/steer-target.ts'],
     expires: '90 days',
   },
-  limiters: {
-    key: (fp: string) => `expunge:{${fp}}:limiters`,
-    type: 'hash',
-    contents: 'the scopes that have had a limiter, each with the time of its first call',
-    writers: ['limiter/target.lua.ts'],
-    expires: 'never',
-  },
   limiterMembers: {
     key: (fp: string) => `expunge:{${fp}}:limiter:members`,
     type: 'hash',
-    contents: 'processes that want permits of this limiter',
+    contents: 'processes that want permits',
     writers: ['limiter/target.lua.ts'],
     expires: '60 s',
   },
@@ -85,7 +78,7 @@ export const targetKeys = {
     key: (fp: string) => `expunge:{${fp}}:limit:pace`,
     type: 'hash',
     contents:
-      'how the limiters share what the limit of the target allows per second, since when that limit holds, and how many permits each process has got',
+      'the pace of what the limit of the target allows per second, since when that limit holds, and how many permits each process has got',
     writers: ['limiter/target.lua.ts'],
     expires: '1 day',
   },

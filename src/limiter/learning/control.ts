@@ -144,7 +144,7 @@ function recoverFromClockRollback(stored: TargetControl, sums: Sums, ceiling: nu
 }
 
 /** Returns the lower of two bounds. Null = no bound. */
-export function lowest(one: number | null, other: number | null): number | null {
+function lowest(one: number | null, other: number | null): number | null {
   return one === null || other === null ? (one ?? other) : Math.min(one, other);
 }
 

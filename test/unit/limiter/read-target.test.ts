@@ -157,11 +157,11 @@ describe('where a run begins', () => {
     expect(learnedStart(null, 200)).toEqual(capped);
   });
 
-  it('is bounded by the limit of now, whatever share of it a limiter had last', () => {
+  it('is bounded by the limit of now, whatever it was at the last call', () => {
     const bounded = (ceiling: string, perSecond: number | null) =>
       toTargetState({ ...limiter(), ceiling }, members(1), now, { perSecond, spent: null });
     expect(bounded('300', 200)).toMatchObject({ rate: 200, ceiling: 200 });
-    expect(bounded('100', 200)).toMatchObject({ rate: 100, ceiling: 100 });
+    expect(bounded('100', 200)).toMatchObject({ rate: 200, ceiling: 200 });
     expect(bounded('0', 200)).toMatchObject({ rate: 200, ceiling: 200 });
     expect(bounded('100', null)).toMatchObject({ rate: 412, ceiling: null });
   });
