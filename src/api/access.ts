@@ -85,7 +85,7 @@ function roleAt({ role, groups }: TrustedProxy, name: string, { req }: Context):
   throw new Problem(
     'forbidden',
     `${name} is in no group that is allowed to use this server, by the header ${groups?.header}`,
-    'start the worker with --trust-proxy-group-roles for one of their groups, or with --trust-proxy-role for everyone',
+    'start the worker with EXPUNGE_TRUST_PROXY_GROUP_ROLES for one of their groups, or EXPUNGE_TRUST_PROXY_ROLE for everyone',
   );
 }
 
@@ -102,7 +102,7 @@ function refuseOtherNames(context: Context, proxy: TrustedProxy): void {
   throw new Problem(
     'wrong_host',
     `expected a Host that is a name of the trusted proxy, got "${host.slice(0, maxNameLength)}"`,
-    'start the worker with --trust-proxy-host and the name that people open, and let the proxy pass on their Host',
+    'start the worker with the name that people open in EXPUNGE_TRUST_PROXY_HOST, and let the proxy pass on their Host',
   );
 }
 

@@ -72,13 +72,13 @@ export async function withServer<T>(
 
 /** The `Authorization` header. Throws CREDENTIALS without a token. */
 function readServerToken({ serverTokenFile: path }: Settings, env: NodeJS.ProcessEnv): string {
-  if (path !== undefined) return readTokenFile('--server-token-file', path);
+  if (path !== undefined) return readTokenFile('EXPUNGE_SERVER_TOKEN_FILE', path);
   if (env.EXPUNGE_SERVER_TOKEN) return readTokenVariable('EXPUNGE_SERVER_TOKEN', env.EXPUNGE_SERVER_TOKEN);
   throw new ExpungeError('CREDENTIALS', 'expected a token for the server, got none', { next: tokenAdvice });
 }
 
 const tokenAdvice: Advice = (toType) =>
-  `set EXPUNGE_SERVER_TOKEN, or name a file with --server-token-file FILE; ${toType('token add', 'NAME')} makes one`;
+  `set EXPUNGE_SERVER_TOKEN, or name a file in EXPUNGE_SERVER_TOKEN_FILE; ${toType('token add', 'NAME')} makes one`;
 
 type Me = { name: string; role: Role; version?: unknown };
 

@@ -24,7 +24,7 @@ type SiteDeps = Omit<ApiDeps, 'streams'>;
 
 /**
  * The API and the pages of a worker. Its metrics are for anyone on this machine who uses its own name, otherwise for callers with a token, unless
- * --open-metrics is set.
+ * EXPUNGE_OPEN_METRICS is set.
  */
 export function openWorkerSite({ host }: ListenAddress, deps: SiteDeps): { app: Hono; admit: MiddlewareHandler } {
   const { session, config, log } = deps;
@@ -62,11 +62,13 @@ function trustedProxyOf(config: Config): TrustedProxy | null {
   const { trustProxyUser: header, trustProxyFrom, trustProxyHost, trustProxyRole: role } = config;
   if (header === undefined) return null;
   if (trustProxyFrom === undefined)
-    throw new ExpungeError('USAGE', '--trust-proxy-user needs the address of the proxy, but none is given', {
-      next: 'add --trust-proxy-from 10.0.0.7; from elsewhere the header is ignored',
+    throw new ExpungeError('USAGE', 'EXPUNGE_TRUST_PROXY_USER needs the address of the proxy, but none is given', {
+      next: 'set EXPUNGE_TRUST_PROXY_FROM=10.0.0.7; from elsewhere the header is ignored',
     });
-  const isTrusted = readOf('--trust-proxy-from', () => addressFilter(trustProxyFrom.split(',')));
-  const hosts = readOf('--trust-proxy-host', () => (trustProxyHost ?? '').split(',').filter(Boolean).map(readName));
+  const isTrusted = readOf('EXPUNGE_TRUST_PROXY_FROM', () => addressFilter(trustProxyFrom.split(',')));
+  const hosts = readOf('EXPUNGE_TRUST_PROXY_HOST', () =>
+    (trustProxyHost ?? '').split(',').filter(Boolean).map(readName),
+  );
   const groups = groupRolesOf(config);
   return { header, role: role ?? (groups === null ? 'read' : null), groups, hosts, isTrusted };
 }
@@ -75,9 +77,12 @@ function trustedProxyOf(config: Config): TrustedProxy | null {
 function groupRolesOf({ trustProxyGroups: header, trustProxyGroupRoles: texts }: Config): GroupRoles | null {
   if (header === undefined && texts === undefined) return null;
   if (header !== undefined && texts !== undefined)
-    return { header, roles: readOf('--trust-proxy-group-roles', () => new Map(texts.split(',').map(readGroupRole))) };
-  throw new ExpungeError('USAGE', '--trust-proxy-groups and --trust-proxy-group-roles need each other', {
-    next: 'add --trust-proxy-groups X-Forwarded-Groups --trust-proxy-group-roles admins=admin,sre=operate',
+    return {
+      header,
+      roles: readOf('EXPUNGE_TRUST_PROXY_GROUP_ROLES', () => new Map(texts.split(',').map(readGroupRole))),
+    };
+  throw new ExpungeError('USAGE', 'EXPUNGE_TRUST_PROXY_GROUPS and EXPUNGE_TRUST_PROXY_GROUP_ROLES need each other', {
+    next: 'set EXPUNGE_TRUST_PROXY_GROUPS=X-Forwarded-Groups and EXPUNGE_TRUST_PROXY_GROUP_ROLES=admins=admin,sre=operate',
   });
 }
 
@@ -88,12 +93,12 @@ function readGroupRole(text: string): [group: string, Role] {
   throw new Error(`"${text}": expected a group and a role like sre=operate, and one of ${roles.join(', ')}`);
 }
 
-/** Throws USAGE with the name of the flag. */
-function readOf<T>(flag: string, read: () => T): T {
+/** Throws USAGE with the name of the variable. */
+function readOf<T>(variable: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw new ExpungeError('USAGE', `${flag}: ${messageOf(error)}`);
+    throw new ExpungeError('USAGE', `${variable}: ${messageOf(error)}`);
   }
 }
 

@@ -1,6 +1,6 @@
 import * as parse from '../config/parse-setting.ts';
 import type { Sources } from '../config/read-config.ts';
-import { type Config, type SettingFor, type SettingName, settingsFor } from '../config/settings.ts';
+import { type Config, type SettingFor, type SettingName, settings, settingsFor } from '../config/settings.ts';
 import { haltCodes } from '../ledger/run.ts';
 import type { Verbosity } from '../logger.ts';
 import { maxReasonLength, storedReason } from '../model/person.ts';
@@ -21,7 +21,7 @@ export type Command = {
   name: string;
   summary: string;
   arguments?: string; // in commander's syntax: '<files...>', '<run>'
-  settings: readonly SettingName[];
+  settings: readonly SettingName[]; // those that it reads; some have no flag
   options?: readonly OwnOption[];
   examples: readonly Example[];
   hidden?: boolean;
@@ -80,6 +80,11 @@ export function jsonLines(stdout: NodeJS.WriteStream, wanted: unknown): JsonLine
 /** The text of `--reason`, for the audit trail; '' if not given. */
 export function readReason({ reason = '' }: Pick<Options, 'reason'>): string {
   return storedReason(reason);
+}
+
+/** The settings that the command takes as flags. */
+export function flagsOf({ settings: names }: Pick<Command, 'settings'>): SettingName[] {
+  return names.filter((name) => !settings[name].isFlagless);
 }
 
 // Groups of settings and options that several commands share.

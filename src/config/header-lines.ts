@@ -1,20 +1,20 @@
 import { ExpungeError, readNamedFile } from '../errors.ts';
 
-/** The source of secret headers: a file, otherwise a variable. */
-type HeaderPlace = { flag: string; path: string | undefined; variable: string };
+/** The source of secret headers: a file, otherwise a variable. `named`: what names the file. */
+type HeaderPlace = { named: string; path: string | undefined; variable: string };
 
 /**
  * Returns a function that reads the headers, one `Name: value` per line. A file is reread each time, so that a secret can be replaced. Without file
  * and variable there are no headers. Throws CREDENTIALS, here and later, for lines that are not headers, without showing them.
  */
 export function readHeaders(
-  { flag, path, variable }: HeaderPlace,
+  { named, path, variable }: HeaderPlace,
   env: NodeJS.ProcessEnv,
 ): () => Promise<Record<string, string>> {
   const read = () =>
     path === undefined
       ? parseHeaders(variable, env[variable] ?? '')
-      : parseHeaders(`${flag} ${path}`, readNamedFile(flag, path, 'CREDENTIALS'));
+      : parseHeaders(`${named} ${path}`, readNamedFile(named, path, 'CREDENTIALS'));
   read();
   return async () => read();
 }

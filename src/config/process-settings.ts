@@ -46,6 +46,7 @@ export const processSettings = {
   clientSecretFile: setting({
     use: 'process',
     flag: 'client-secret-file',
+    isFlagless: true,
     env: 'EXPUNGE_CLIENT_SECRET_FILE',
     arg: '<file>',
     parse: parse.text,
@@ -55,6 +56,7 @@ export const processSettings = {
   refreshTokenFile: setting({
     use: 'process',
     flag: 'refresh-token-file',
+    isFlagless: true,
     env: 'EXPUNGE_REFRESH_TOKEN_FILE',
     arg: '<file>',
     parse: parse.text,
@@ -64,6 +66,7 @@ export const processSettings = {
   scope: setting({
     use: 'process',
     flag: 'scope',
+    isFlagless: true,
     env: 'EXPUNGE_SCOPE',
     arg: '<scope>',
     parse: parse.text,
@@ -73,6 +76,7 @@ export const processSettings = {
   tokenAudience: setting({
     use: 'process',
     flag: 'token-audience',
+    isFlagless: true,
     env: 'EXPUNGE_TOKEN_AUDIENCE',
     arg: '<audience>',
     parse: parse.text,
@@ -82,6 +86,7 @@ export const processSettings = {
   tokenAuth: setting({
     use: 'process',
     flag: 'token-auth',
+    isFlagless: true,
     env: 'EXPUNGE_TOKEN_AUTH',
     arg: '<way>',
     parse: parse.oneOf(['basic', 'post']),
@@ -174,6 +179,7 @@ export const processSettings = {
   allowPlaintextRedis: setting({
     use: 'process',
     flag: 'allow-plaintext-redis',
+    isFlagless: true,
     env: 'EXPUNGE_ALLOW_PLAINTEXT_REDIS',
     arg: null,
     parse: parse.flag,
@@ -183,6 +189,7 @@ export const processSettings = {
   redisUsernameFile: setting({
     use: 'process',
     flag: 'redis-username-file',
+    isFlagless: true,
     env: 'EXPUNGE_REDIS_USERNAME_FILE',
     arg: '<file>',
     parse: parse.text,
@@ -192,6 +199,7 @@ export const processSettings = {
   redisPasswordFile: setting({
     use: 'process',
     flag: 'redis-password-file',
+    isFlagless: true,
     env: 'EXPUNGE_REDIS_PASSWORD_FILE',
     arg: '<file>',
     parse: parse.text,
@@ -201,6 +209,7 @@ export const processSettings = {
   sentinelUsernameFile: setting({
     use: 'process',
     flag: 'sentinel-username-file',
+    isFlagless: true,
     env: 'EXPUNGE_SENTINEL_USERNAME_FILE',
     arg: '<file>',
     parse: parse.text,
@@ -210,6 +219,7 @@ export const processSettings = {
   sentinelPasswordFile: setting({
     use: 'process',
     flag: 'sentinel-password-file',
+    isFlagless: true,
     env: 'EXPUNGE_SENTINEL_PASSWORD_FILE',
     arg: '<file>',
     parse: parse.text,
@@ -219,6 +229,7 @@ export const processSettings = {
   redisCaFile: setting({
     use: 'process',
     flag: 'redis-ca-file',
+    isFlagless: true,
     env: 'EXPUNGE_REDIS_CA_FILE',
     arg: '<file>',
     parse: parse.text,
@@ -228,6 +239,7 @@ export const processSettings = {
   redisCertFile: setting({
     use: 'process',
     flag: 'redis-cert-file',
+    isFlagless: true,
     env: 'EXPUNGE_REDIS_CERT_FILE',
     arg: '<file>',
     parse: parse.text,
@@ -237,6 +249,7 @@ export const processSettings = {
   redisKeyFile: setting({
     use: 'process',
     flag: 'redis-key-file',
+    isFlagless: true,
     env: 'EXPUNGE_REDIS_KEY_FILE',
     arg: '<file>',
     parse: parse.text,
@@ -246,6 +259,7 @@ export const processSettings = {
   redisServerName: setting({
     use: 'process',
     flag: 'redis-server-name',
+    isFlagless: true,
     env: 'EXPUNGE_REDIS_SERVER_NAME',
     arg: '<name>',
     parse: parse.text,
@@ -264,6 +278,7 @@ export const processSettings = {
   serverTokenFile: setting({
     use: 'process',
     flag: 'server-token-file',
+    isFlagless: true,
     env: 'EXPUNGE_SERVER_TOKEN_FILE',
     arg: '<file>',
     parse: parse.text,

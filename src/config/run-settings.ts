@@ -292,6 +292,7 @@ export const runSettings = {
   requestTimeoutMs: setting({
     use: 'process',
     flag: 'request-timeout-ms',
+    isFlagless: true,
     env: 'EXPUNGE_REQUEST_TIMEOUT_MS',
     arg: '<ms>',
     parse: parse.integerFrom(1, 600_000),
@@ -301,6 +302,7 @@ export const runSettings = {
   retryDelays: setting({
     use: 'process',
     flag: 'retry-delays',
+    isFlagless: true,
     env: 'EXPUNGE_RETRY_DELAYS',
     arg: '<list>',
     parse: parse.durations,
@@ -310,6 +312,7 @@ export const runSettings = {
   unreachableTimeoutMs: setting({
     use: 'process',
     flag: 'unreachable-timeout-ms',
+    isFlagless: true,
     env: 'EXPUNGE_UNREACHABLE_TIMEOUT_MS',
     arg: '<ms>',
     parse: parse.integerFrom(0, 86_400_000),

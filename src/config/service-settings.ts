@@ -27,6 +27,7 @@ export const serviceSettings = {
   openMetrics: setting({
     use: 'process',
     flag: 'open-metrics',
+    isFlagless: true,
     env: 'EXPUNGE_OPEN_METRICS',
     arg: null,
     parse: parse.flag,
@@ -36,15 +37,17 @@ export const serviceSettings = {
   trustProxyUser: setting({
     use: 'process',
     flag: 'trust-proxy-user',
+    isFlagless: true,
     env: 'EXPUNGE_TRUST_PROXY_USER',
     arg: '<header>',
     parse: parse.headerName,
     fallback: undefined,
-    help: 'the header in which a proxy names the logged-in user; only from the addresses of --trust-proxy-from',
+    help: 'the header in which a proxy names the logged-in user; only from the addresses of EXPUNGE_TRUST_PROXY_FROM',
   }),
   trustProxyFrom: setting({
     use: 'process',
     flag: 'trust-proxy-from',
+    isFlagless: true,
     env: 'EXPUNGE_TRUST_PROXY_FROM',
     arg: '<addresses>',
     parse: parse.texts,
@@ -54,6 +57,7 @@ export const serviceSettings = {
   trustProxyHost: setting({
     use: 'process',
     flag: 'trust-proxy-host',
+    isFlagless: true,
     env: 'EXPUNGE_TRUST_PROXY_HOST',
     arg: '<names>',
     parse: parse.texts,
@@ -63,29 +67,32 @@ export const serviceSettings = {
   trustProxyRole: setting({
     use: 'process',
     flag: 'trust-proxy-role',
+    isFlagless: true,
     env: 'EXPUNGE_TRUST_PROXY_ROLE',
     arg: '<role>',
     parse: parse.oneOf(roles),
     fallback: undefined,
-    help: 'the role of those users: read (the default without --trust-proxy-groups), plan, operate or admin',
+    help: 'the role of those users: read (the default without EXPUNGE_TRUST_PROXY_GROUPS), plan, operate or admin',
   }),
   trustProxyGroups: setting({
     use: 'process',
     flag: 'trust-proxy-groups',
+    isFlagless: true,
     env: 'EXPUNGE_TRUST_PROXY_GROUPS',
     arg: '<header>',
     parse: parse.headerName,
     fallback: undefined,
-    help: 'the header in which that proxy names the groups of the user, separated by commas; see --trust-proxy-group-roles',
+    help: 'the header in which that proxy names the groups of the user, separated by commas; see EXPUNGE_TRUST_PROXY_GROUP_ROLES',
   }),
   trustProxyGroupRoles: setting({
     use: 'process',
     flag: 'trust-proxy-group-roles',
+    isFlagless: true,
     env: 'EXPUNGE_TRUST_PROXY_GROUP_ROLES',
     arg: '<roles>',
     parse: parse.texts,
     fallback: undefined,
-    help: 'the roles of groups: admins=admin,sre=operate; a user in several groups has the highest role; a user in none has --trust-proxy-role if that is set, and is refused otherwise',
+    help: 'the roles of groups: admins=admin,sre=operate; a user in several groups has the highest role; a user in none has EXPUNGE_TRUST_PROXY_ROLE if that is set, and is refused otherwise',
   }),
   logLevel: setting({
     use: 'process',
@@ -99,11 +106,12 @@ export const serviceSettings = {
   logFormat: setting({
     use: 'process',
     flag: 'log-format',
+    isFlagless: true,
     env: 'EXPUNGE_LOG_FORMAT',
     arg: '<format>',
     parse: parse.oneOf(logFormats),
     fallback: 'auto',
-    help: 'the form of the log: text, json, or auto (text on a terminal, JSON elsewhere); the variable also applies to --verbose',
+    help: 'the form of the log: text, json, or auto (text on a terminal, JSON elsewhere), also of what --verbose logs',
   }),
   results: setting({
     use: 'process',
@@ -117,6 +125,7 @@ export const serviceSettings = {
   resultsHeaderFile: setting({
     use: 'process',
     flag: 'results-header-file',
+    isFlagless: true,
     env: 'EXPUNGE_RESULTS_HEADER_FILE',
     arg: '<file>',
     parse: parse.text,
@@ -136,6 +145,7 @@ export const serviceSettings = {
   notifySecretFile: setting({
     use: 'process',
     flag: 'notify-secret-file',
+    isFlagless: true,
     env: 'EXPUNGE_NOTIFY_SECRET_FILE',
     arg: '<file>',
     parse: parse.text,
@@ -145,6 +155,7 @@ export const serviceSettings = {
   dashboardUrl: setting({
     use: 'process',
     flag: 'dashboard-url',
+    isFlagless: true,
     env: 'EXPUNGE_DASHBOARD_URL',
     arg: '<url>',
     ifRepeated: 'refused',

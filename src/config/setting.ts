@@ -12,7 +12,7 @@ export type SettingUse = 'target' | 'list' | 'rule' | 'process';
 type Setting<T> = {
   use: SettingUse;
   flag: string;
-  isFlagless?: true; // no command takes the flag: only a variable or the configuration file can set it
+  isFlagless?: true; // no command takes the flag, because nobody types it per command: only a variable or the configuration file can set it
   env: string | null;
   arg: string | null; // the placeholder in the help text; null for a switch
   ifRepeated?: 'joined' | 'refused'; // two flags are joined with a comma, or refused; without it the last flag wins

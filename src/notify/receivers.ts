@@ -28,9 +28,9 @@ export function openReceivers(settings: Settings, env: NodeJS.ProcessEnv): Named
 
 /** The secrets of each line. */
 function readSecrets({ notifySecretFile: path }: Settings, env: NodeJS.ProcessEnv): Buffer[][] {
-  const where = path === undefined ? 'EXPUNGE_NOTIFY_SECRET' : `--notify-secret-file ${path}`;
+  const where = path === undefined ? 'EXPUNGE_NOTIFY_SECRET' : `EXPUNGE_NOTIFY_SECRET_FILE ${path}`;
   const text =
-    path === undefined ? env.EXPUNGE_NOTIFY_SECRET : readNamedFile('--notify-secret-file', path, 'CREDENTIALS');
+    path === undefined ? env.EXPUNGE_NOTIFY_SECRET : readNamedFile('EXPUNGE_NOTIFY_SECRET_FILE', path, 'CREDENTIALS');
   const lines = (text ?? '').split('\n').map((line) => line.trim());
   return lines.flatMap((line, n) => (line === '' ? [] : [parseSecrets(line, `${where}, line ${n + 1}`)]));
 }

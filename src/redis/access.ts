@@ -5,18 +5,18 @@ import { ExpungeError, messageOf, readNamedFile } from '../errors.ts';
 import type { RedisAddress, RedisLogin } from './address.ts';
 
 const logins = {
-  redisUsernameFile: '--redis-username-file',
-  redisPasswordFile: '--redis-password-file',
+  redisUsernameFile: 'EXPUNGE_REDIS_USERNAME_FILE',
+  redisPasswordFile: 'EXPUNGE_REDIS_PASSWORD_FILE',
 } as const;
 const sentinelLogins = {
-  sentinelUsernameFile: '--sentinel-username-file',
-  sentinelPasswordFile: '--sentinel-password-file',
+  sentinelUsernameFile: 'EXPUNGE_SENTINEL_USERNAME_FILE',
+  sentinelPasswordFile: 'EXPUNGE_SENTINEL_PASSWORD_FILE',
 } as const;
 const tlsOnly = {
-  redisCaFile: '--redis-ca-file',
-  redisCertFile: '--redis-cert-file',
-  redisKeyFile: '--redis-key-file',
-  redisServerName: '--redis-server-name',
+  redisCaFile: 'EXPUNGE_REDIS_CA_FILE',
+  redisCertFile: 'EXPUNGE_REDIS_CERT_FILE',
+  redisKeyFile: 'EXPUNGE_REDIS_KEY_FILE',
+  redisServerName: 'EXPUNGE_REDIS_SERVER_NAME',
 } as const;
 const all = { ...logins, ...sentinelLogins, ...tlsOnly };
 
@@ -29,7 +29,7 @@ export type RedisAccess = Partial<Pick<Config, keyof typeof all>>;
  * invalid now, and USAGE for settings that the address cannot use.
  */
 export function withAccess(address: RedisAddress, access: RedisAccess): RedisAddress {
-  refuseUselessFlags(address, access);
+  refuseUselessAccess(address, access);
   const readLogin = loginReader(access);
   const tls = address.options.tls ? { tls: tlsOptions(access) } : {};
   const sentinelTls = address.options.sentinelTLS ? { sentinelTLS: tls.tls } : {};
@@ -37,26 +37,26 @@ export function withAccess(address: RedisAddress, access: RedisAccess): RedisAdd
 }
 
 /** Throws USAGE if one of the settings is given; for commands without REDIS_URL. */
-export function refuseAccessFlags(access: RedisAccess): void {
-  refuseFlags(access, all, 'is for the Redis of REDIS_URL, which is not set');
+export function refuseAccess(access: RedisAccess): void {
+  refuseGiven(access, all, 'is for the Redis of REDIS_URL, which is not set');
 }
 
-function refuseUselessFlags({ options }: RedisAddress, access: RedisAccess): void {
-  if (!options.tls) refuseFlags(access, tlsOnly, 'is for TLS, and REDIS_URL has none: expected rediss://…');
+function refuseUselessAccess({ options }: RedisAddress, access: RedisAccess): void {
+  if (!options.tls) refuseGiven(access, tlsOnly, 'is for TLS, and REDIS_URL has none: expected rediss://…');
   if (!options.sentinels)
-    refuseFlags(access, sentinelLogins, 'is for sentinels: expected redis+sentinel://… in REDIS_URL');
+    refuseGiven(access, sentinelLogins, 'is for sentinels: expected redis+sentinel://… in REDIS_URL');
   if (options.username)
-    refuseFlags({ ...access, redisPasswordFile: undefined }, logins, 'and REDIS_URL both name a user');
+    refuseGiven({ ...access, redisPasswordFile: undefined }, logins, 'and REDIS_URL both name a user');
   if (options.password)
-    refuseFlags({ ...access, redisUsernameFile: undefined }, logins, 'and REDIS_URL both hold a password');
+    refuseGiven({ ...access, redisUsernameFile: undefined }, logins, 'and REDIS_URL both hold a password');
   const { redisCertFile, redisKeyFile } = access;
   if ((redisCertFile === undefined) !== (redisKeyFile === undefined)) {
-    throw new ExpungeError('USAGE', 'expected --redis-cert-file and --redis-key-file, got one of them');
+    throw new ExpungeError('USAGE', 'expected EXPUNGE_REDIS_CERT_FILE and EXPUNGE_REDIS_KEY_FILE, got one of them');
   }
 }
 
-function refuseFlags(access: RedisAccess, flags: Partial<typeof all>, why: string): void {
-  const found = Object.entries(flags).find(([name]) => access[name as keyof RedisAccess] !== undefined);
+function refuseGiven(access: RedisAccess, variables: Partial<typeof all>, why: string): void {
+  const found = Object.entries(variables).find(([name]) => access[name as keyof RedisAccess] !== undefined);
   if (found) throw new ExpungeError('USAGE', `${found[1]} ${why}`);
 }
 
@@ -76,10 +76,10 @@ const optionOf = {
   sentinelPasswordFile: 'sentinelPassword',
 } as const;
 
-function readSecret(flag: string, path: string): string {
-  const text = readNamedFile(flag, path, 'CREDENTIALS');
+function readSecret(variable: string, path: string): string {
+  const text = readNamedFile(variable, path, 'CREDENTIALS');
   if (text !== '') return text;
-  throw new ExpungeError('CREDENTIALS', `${flag} ${path}: it is empty`);
+  throw new ExpungeError('CREDENTIALS', `${variable} ${path}: it is empty`);
 }
 
 /** ioredis copies these options at each connect, which reads the files. */
@@ -105,11 +105,11 @@ function readContext({ redisCaFile, redisCertFile, redisKeyFile }: RedisAccess):
   );
 }
 
-function refuseBadFile<T>(flag: string, path: string | undefined, expected: string, make: () => T): T {
+function refuseBadFile<T>(variable: string, path: string | undefined, expected: string, make: () => T): T {
   try {
     return make();
   } catch (error) {
-    throw new ExpungeError('USAGE', `${flag} ${path}: expected ${expected} in PEM (${messageOf(error)})`);
+    throw new ExpungeError('USAGE', `${variable} ${path}: expected ${expected} in PEM (${messageOf(error)})`);
   }
 }
 

@@ -140,6 +140,6 @@ function badUrl(problem: string): ExpungeError {
 function refusePlaintext(host: string, isAllowed: boolean): void {
   if (isAllowed || isLoopback(host)) return;
   throw new ExpungeError('USAGE', `REDIS_URL: ${host} is another machine and redis:// is not encrypted`, {
-    next: 'use rediss://, or --allow-plaintext-redis on a network you trust',
+    next: 'use rediss://, or set EXPUNGE_ALLOW_PLAINTEXT_REDIS=true on a network you trust',
   });
 }

@@ -91,7 +91,11 @@ function failedLogin(words: string): Finding {
   if (words.startsWith('WRONGPASS'))
     return fail('login', 'it refuses this user or password', 'check both: in REDIS_URL, or in their files');
   if (words.startsWith('NOAUTH'))
-    return fail('login', 'it wants a password, and got none', 'name a file that holds it with --redis-password-file');
+    return fail(
+      'login',
+      'it wants a password, and got none',
+      'name a file that holds it in EXPUNGE_REDIS_PASSWORD_FILE',
+    );
   return fail('login', words, null);
 }
 

@@ -69,11 +69,14 @@ export function tlsAdvice(said: string): string | null {
 }
 
 const tlsAdvices: [RegExp, string][] = [
-  [/not trusted here/, 'name that authority with --redis-ca-file, if it is yours'],
+  [/not trusted here/, 'name that authority in EXPUNGE_REDIS_CA_FILE, if it is yours'],
   [/certificate (has expired|is not valid)/, 'have the certificate of that Redis renewed'],
-  [/certificate is for /, 'use that host in REDIS_URL, or say which name is right with --redis-server-name'],
-  [/certificate from us/, 'name one with --redis-cert-file, and its key with --redis-key-file'],
-  [/take our certificate/, 'name one that its authority has signed with --redis-cert-file and --redis-key-file'],
+  [/certificate is for /, 'use that host in REDIS_URL, or say which name is right in EXPUNGE_REDIS_SERVER_NAME'],
+  [/certificate from us/, 'name one in EXPUNGE_REDIS_CERT_FILE, and its key in EXPUNGE_REDIS_KEY_FILE'],
+  [
+    /take our certificate/,
+    'name one that its authority has signed in EXPUNGE_REDIS_CERT_FILE and EXPUNGE_REDIS_KEY_FILE',
+  ],
   [/does not speak TLS/, 'use its TLS port, or redis:// if it has none'],
 ];
 
@@ -98,7 +101,10 @@ function loginAdvice(said: string): string | null {
 }
 
 const loginAdvices: [RegExp, string][] = [
-  [/\bNOAUTH\b/, 'it needs a password: name a file that holds it with --redis-password-file; the same command resumes'],
+  [
+    /\bNOAUTH\b/,
+    'it needs a password: name a file that holds it in EXPUNGE_REDIS_PASSWORD_FILE; the same command resumes',
+  ],
   [
     /max number of clients/,
     'it has as many connections as its maxclients allows: raise that, or use fewer workers; the same command resumes',

@@ -89,6 +89,6 @@ function unknownName(name: string, answered: readonly { others: readonly string[
 function adviceFor(errors: readonly string[]): string {
   const isLogin = errors.some((error) => /: (NOAUTH|WRONGPASS)/.test(error));
   return isLogin
-    ? 'name the file with their password: --sentinel-password-file'
+    ? 'name the file with their password in EXPUNGE_SENTINEL_PASSWORD_FILE'
     : 'check the hosts of REDIS_URL, and that sentinels run there';
 }

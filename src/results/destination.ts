@@ -74,7 +74,7 @@ function openReceiver(
 ): Destination {
   refusePlainHttp('--results', url, allowHttp, 'read the results');
   const headers = readHeaders(
-    { flag: '--results-header-file', path: settings.resultsHeaderFile, variable: 'EXPUNGE_RESULTS_HEADERS' },
+    { named: 'EXPUNGE_RESULTS_HEADER_FILE', path: settings.resultsHeaderFile, variable: 'EXPUNGE_RESULTS_HEADERS' },
     env,
   );
   const receiver = { url, headers, route: { ca: null, proxy: proxy ?? null } };

@@ -12,10 +12,10 @@ import type { OAuthClient } from './token-request.ts';
 const tokenFlags = { tokenFile: '--token-file', tokenCommand: '--token-command', tokenUrl: '--token-url' } as const;
 const urlOnly = {
   clientId: '--client-id',
-  refreshTokenFile: '--refresh-token-file',
-  clientSecretFile: '--client-secret-file',
-  scope: '--scope',
-  tokenAudience: '--token-audience',
+  refreshTokenFile: 'EXPUNGE_REFRESH_TOKEN_FILE',
+  clientSecretFile: 'EXPUNGE_CLIENT_SECRET_FILE',
+  scope: 'EXPUNGE_SCOPE',
+  tokenAudience: 'EXPUNGE_TOKEN_AUDIENCE',
 } as const;
 
 export type TokenSettings = Pick<
@@ -112,7 +112,7 @@ function oauthIssuer(settings: TokenSettings, { env, ca }: TokenDeps): Issuer {
     clientSecret,
   };
   if (path === undefined) return clientCredentials(client);
-  readNamedFile('--refresh-token-file', path, 'CREDENTIALS');
+  readNamedFile('EXPUNGE_REFRESH_TOKEN_FILE', path, 'CREDENTIALS');
   return refreshGrant(client, refreshTokenFile(path));
 }
 
@@ -121,15 +121,15 @@ function openSecret(
   env: NodeJS.ProcessEnv,
 ): OAuthClient['clientSecret'] {
   if (path !== undefined) {
-    if (readNamedFile('--client-secret-file', path, 'CREDENTIALS') === '')
-      throw new ExpungeError('CREDENTIALS', `--client-secret-file ${path}: it is empty`);
+    if (readNamedFile('EXPUNGE_CLIENT_SECRET_FILE', path, 'CREDENTIALS') === '')
+      throw new ExpungeError('CREDENTIALS', `EXPUNGE_CLIENT_SECRET_FILE ${path}: it is empty`);
     return () => readSecret(path);
   }
   const secret = env.EXPUNGE_CLIENT_SECRET || null;
   if (secret === null && refreshTokenFile === undefined) {
     throw new ExpungeError(
       'CREDENTIALS',
-      'expected a client secret in EXPUNGE_CLIENT_SECRET or in --client-secret-file, got none',
+      'expected a client secret in EXPUNGE_CLIENT_SECRET, or its file in EXPUNGE_CLIENT_SECRET_FILE, got none',
     );
   }
   return async () => secret;

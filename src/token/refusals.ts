@@ -103,6 +103,6 @@ export function describeRefusals(hadWorked: boolean, said: string): string {
   const saying = said && `, saying "${said}"`;
   if (hadWorked)
     return `the API refused one fresh token after the other (401)${saying}, although they had worked: ${oneLive}`;
-  const advice = 'it may not be meant for this API (see --scope and --token-audience)';
+  const advice = 'it may not be meant for this API (see EXPUNGE_SCOPE and EXPUNGE_TOKEN_AUDIENCE)';
   return `the API refused a fresh token again and again (401)${saying}: ${advice}, or ${oneLive}`;
 }

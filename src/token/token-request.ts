@@ -193,7 +193,7 @@ function describeMissingToken(status: number): string {
 }
 
 function hintFor(status: number, error: string): string {
-  if (error === 'invalid_client') return '; are --client-id, the client secret and --token-auth right?';
+  if (error === 'invalid_client') return '; are --client-id, the client secret and EXPUNGE_TOKEN_AUTH right?';
   if (error === 'invalid_grant')
     return '; the grant that it was requested with, such as a refresh token, is no longer valid';
   return error === '' && [404, 405].includes(status) ? '; is --token-url right?' : '';

@@ -112,8 +112,9 @@ describe.concurrent('no secret is told', () => {
     const { harness, redis, env } = await openCanaryScene(onTestFinished);
     const base = await serve(answers[name]!, onTestFinished);
     const args = ['run', list(harness), '--resource', 'annotations', '--yes', '--json', '--base-url', base];
-    const running = harness.start([...args, '--unreachable-timeout-ms', '300'], {
+    const running = harness.start(args, {
       ...env,
+      EXPUNGE_UNREACHABLE_TIMEOUT_MS: '300',
       EXPUNGE_TOKEN: canaries.token,
     });
     await until('something was sent', () => running.isOver || running.stderr.includes('· deleted'));
@@ -150,7 +151,10 @@ describe.concurrent('no secret is told', () => {
     const command = ['--token-command', `echo ${canaries.token}`];
     const proxy = ['--proxy', `http://ana:${canaries.secret}@127.0.0.1:9`];
     const args = [...command, ...proxy, '--resource', 'annotations', '--yes'];
-    const halted = harness.start(['run', list(harness), ...args, '--unreachable-timeout-ms', '0', '--json'], env);
+    const halted = harness.start(['run', list(harness), ...args, '--json'], {
+      ...env,
+      EXPUNGE_UNREACHABLE_TIMEOUT_MS: '0',
+    });
     await halted.ended;
     const status = harness.start(['status', runIn(halted)], env);
     await status.ended;

@@ -46,7 +46,7 @@ test('expunge check of a Sentinel set says who is primary and who is missing, al
   const killed = `warn redis sentinels: 2 of 3 name 127.0.0.1:${port} the primary; 127.0.0.1:${sentinel!.port}: connection refused`;
   await until('the check misses the killed one', async () => (await checkCommand(env)).lines.includes(killed));
   const withoutLogin = await checkCommand({ REDIS_URL: set.url, ...tls });
-  expect(withoutLogin.lines.at(-1)).toContain('--sentinel-password-file');
+  expect(withoutLogin.lines.at(-1)).toContain('EXPUNGE_SENTINEL_PASSWORD_FILE');
   expect(withoutLogin.code).toBe(6);
   const unknown = await checkCommand({ ...env, REDIS_URL: set.url.replace(/main$/, 'other') });
   expect(unknown.lines.at(-2)).toBe('fail redis sentinels: they know no primary called "other", only main');

@@ -168,7 +168,7 @@ const moments = sized(['in the middle of a run'] as const, ['while it was idle',
 describe.concurrent('SIGTERM ends a worker', () => {
   test('whose API hangs, although it would wait longer for answers', async ({ expect, onTestFinished }) => {
     const harness = await openHarness(onTestFinished, { objects, faults: { hang: 1 } });
-    const worker = await harness.worker(['--request-timeout-ms', '60000']);
+    const worker = await harness.worker([], { EXPUNGE_REQUEST_TIMEOUT_MS: '60000' });
     await harness.expunge(runOf(harness, '--detach'));
     await until('requests hang', () => harness.arrivals.length >= 8);
     expect(await stop(worker)).toBeLessThan(promised(12_000));

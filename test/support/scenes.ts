@@ -25,7 +25,7 @@ declare module 'vitest' {
 // others get what is left of it in Redis and in the state folder, which takes milliseconds.
 
 const ids = makeIds('a', 6);
-const soon = ['--retry-delays', '1ms,1ms,1ms,1ms,1ms'];
+const soon = { EXPUNGE_RETRY_DELAYS: '1ms,1ms,1ms,1ms,1ms' };
 const hour = (n: number) => `${String((new Date().getUTCHours() + n) % 24).padStart(2, '0')}:00`;
 const laterToday = `${hour(12)}-${hour(13)}`;
 
@@ -74,7 +74,7 @@ const mixed = ['a-000000', 'gone', 'a-000000', 'a/b', 'kept', 'once-executed', '
 const completed = async (harness: Harness) => {
   harness.file('keep.txt', 'kept\n');
   const labels = ['--label', 'ticket=OPS-77', '--reason', 'old boards'];
-  return submit(harness, mixed, ['--protect', 'keep.txt', ...labels, ...soon], { EXPUNGE_USER: 'ana' });
+  return submit(harness, mixed, ['--protect', 'keep.txt', ...labels], { ...soon, EXPUNGE_USER: 'ana' });
 };
 
 const makings = {
@@ -83,7 +83,7 @@ const makings = {
   retried: {
     make: async (harness: Harness) => {
       const run = await completed(harness);
-      await harness.expunge(['retry', run, '--yes', ...soon]);
+      await harness.expunge(['retry', run, '--yes'], { env: soon });
       return run;
     },
   },

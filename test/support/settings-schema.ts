@@ -44,8 +44,8 @@ export function schemaText(): string {
 }
 
 function settingSchema(name: SettingName): Schema {
-  const { flag, env, help, fallback } = settings[name];
-  const also = [`--${flag}`, ...(env ? [env] : [])].join(', ');
+  const { flag, env, help, fallback, isFlagless = false } = settings[name];
+  const also = [...(isFlagless ? [] : [`--${flag}`]), ...(env ? [env] : [])].join(', ');
   return { ...valueSchema(name), description: `${help} (${also})`, ...defaultOf(name, fallback) };
 }
 

@@ -6,7 +6,7 @@ import type { Verbosity } from '../../logger.ts';
 import { resourcesText } from '../../model/resource.ts';
 import { suggest } from '../../model/suggest.ts';
 import type { Advice } from '../../model/to-type.ts';
-import type { Command, OwnOption } from '../command.ts';
+import { type Command, flagsOf, type OwnOption } from '../command.ts';
 import type { Options } from '../options.ts';
 import { commands } from './commands.ts';
 import { commandHeading, configureHelp, settingOption } from './help.ts';
@@ -109,7 +109,7 @@ function addCommand(
   if (!isNamed(command.name)) return;
   for (const { flags, help, isRare } of command.options ?? [])
     program.addOption(new Option(flags, help).hideHelp(isRare === true && !all));
-  for (const name of command.settings) program.addOption(settingOption(name, all));
+  for (const name of flagsOf(command)) program.addOption(settingOption(name, all));
   for (const flags of ['-q, --quiet', '-v, --verbose']) program.addOption(new Option(flags).hideHelp()); // for -yq: letters in a row belong to one commandName
   configureHelp(program, commandName, command, all);
   throwUsage(program);
@@ -120,7 +120,7 @@ function addCommand(
 function readCall(program: Program, command: Command, commandName: string): Call {
   const { config, color, quiet, verbose } = program.optsWithGlobals();
   const options = Object.fromEntries((command.options ?? []).flatMap((option) => readOwn(program, option)));
-  const flags = Object.fromEntries(command.settings.flatMap((name) => readFlag(program, name)));
+  const flags = Object.fromEntries(flagsOf(command).flatMap((name) => readFlag(program, name)));
   if (quiet && verbose) throw new ExpungeError('USAGE', '--quiet and --verbose exclude each other');
   if ((quiet || verbose) && flags.logLevel !== undefined)
     throw new ExpungeError(
@@ -169,7 +169,11 @@ function throwUsage(program: Program): void {
   program.exitOverride((error) => {
     if (error.exitCode === 0) throw error;
     const next =
-      secretAdvice(error) ?? switchAdvice(error, program) ?? workersAdvice(error, program) ?? helpOf(program);
+      secretAdvice(error) ??
+      variableAdvice(error) ??
+      switchAdvice(error, program) ??
+      workersAdvice(error, program) ??
+      helpOf(program);
     throw new ExpungeError('USAGE', describe(error, program), { next });
   });
 }
@@ -181,18 +185,32 @@ function describe({ code, message }: CommanderError, program: Program): string {
     return `no such option: ${quoted}. ${pathOf(program)} cannot be done over a server`;
   if (code === 'commander.unknownOption' && quoted === '--rehearse')
     return `no such option: ${quoted}. Only the command run rehearses a list`;
+  const variable = variableOf(code, quoted);
+  if (variable !== null)
+    return `no such option: ${quoted}. That setting is a variable, or a key of the configuration file`;
   if (isNeedlessToken(code, quoted))
     return `no such option: ${quoted}. ${pathOf(program)} sends no request to the API, and needs no token`;
   if (isSwitch(code, quoted, program)) return `${quoted} takes no value`;
   if (isWorkers(code, quoted, program))
     return `no such option: ${quoted}. Only the command worker has several processes`;
   if (code === 'commander.unknownOption' && quoted === '-') return 'a short option takes no value behind =';
-  if (code === 'commander.unknownOption') return `no such option: ${quoted}.${suggest(quoted, flagsOf(program))}`;
+  if (code === 'commander.unknownOption') return `no such option: ${quoted}.${suggest(quoted, optionsOf(program))}`;
   if (code === 'commander.unknownCommand') return `no such command: ${quoted}.${suggest(quoted, subcommands)}`;
   if (code === 'commander.help') return `expected one of ${subcommands.join(', ')} after ${pathOf(program)}`;
   if (code !== 'commander.excessArguments') return message.replace(/^error: /, '');
   const [first = ''] = program.args.slice(program.registeredArguments.length);
   return `${pathOf(program)} does not take "${first}".${suggest(first, subcommands)}`;
+}
+
+/** The variable of a setting that has no flag, if such a flag was given. */
+function variableOf(code: string, flag: string): string | null {
+  const found = Object.values(settings).find((row) => row.isFlagless && `--${row.flag}` === flag);
+  return code === 'commander.unknownOption' ? (found?.env ?? null) : null;
+}
+
+function variableAdvice({ code, message }: CommanderError): string | null {
+  const variable = variableOf(code, quotedIn(message));
+  return variable === null ? null : `set ${variable}`;
 }
 
 /** Whether a command was given a token although it needs none: the commands that send requests know these flags. */
@@ -202,7 +220,7 @@ function isNeedlessToken(code: string, flag: string): boolean {
 
 /** Whether a flag is unknown only because a value follows its `=`. */
 function isSwitch(code: string, flag: string, program: Program): boolean {
-  return code === 'commander.unknownOption' && flagsOf(program).includes(flag);
+  return code === 'commander.unknownOption' && optionsOf(program).includes(flag);
 }
 
 function switchAdvice({ code, message }: CommanderError, program: Program): string | null {
@@ -215,7 +233,7 @@ function switchAdvice({ code, message }: CommanderError, program: Program): stri
 
 /** Whether several processes are asked of a command that can leave its run to workers. */
 function isWorkers(code: string, flag: string, program: Program): boolean {
-  return code === 'commander.unknownOption' && flag === '--workers' && flagsOf(program).includes('--detach');
+  return code === 'commander.unknownOption' && flag === '--workers' && optionsOf(program).includes('--detach');
 }
 
 function workersAdvice({ code, message }: CommanderError, program: Program): Advice | null {
@@ -230,13 +248,13 @@ const secretFlags: [flag: RegExp, secret: string, instead: string][] = [
     'a token',
     'set EXPUNGE_TOKEN, or name a file with --token-file FILE',
   ],
-  [/^--server-token$/, 'a token', 'set EXPUNGE_SERVER_TOKEN, or name a file with --server-token-file FILE'],
-  [/^--results-headers?$/, 'a secret', 'set EXPUNGE_RESULTS_HEADERS, or name a file with --results-header-file FILE'],
-  [/^--notify-secret$/, 'a secret', 'set EXPUNGE_NOTIFY_SECRET, or name a file with --notify-secret-file FILE'],
-  [/^--(client-)?secret$/, 'a secret', 'set EXPUNGE_CLIENT_SECRET, or name a file with --client-secret-file FILE'],
-  [/^--refresh-token$/, 'a refresh token', 'name a file that holds it with --refresh-token-file FILE'],
+  [/^--server-token$/, 'a token', 'set EXPUNGE_SERVER_TOKEN, or name a file in EXPUNGE_SERVER_TOKEN_FILE'],
+  [/^--results-headers?$/, 'a secret', 'set EXPUNGE_RESULTS_HEADERS, or name a file in EXPUNGE_RESULTS_HEADER_FILE'],
+  [/^--notify-secret$/, 'a secret', 'set EXPUNGE_NOTIFY_SECRET, or name a file in EXPUNGE_NOTIFY_SECRET_FILE'],
+  [/^--(client-)?secret$/, 'a secret', 'set EXPUNGE_CLIENT_SECRET, or name a file in EXPUNGE_CLIENT_SECRET_FILE'],
+  [/^--refresh-token$/, 'a refresh token', 'name a file that holds it in EXPUNGE_REFRESH_TOKEN_FILE'],
   [/^--redis(-url)?$/, 'the address of Redis, which may hold a password,', 'set REDIS_URL'],
-  [/^--(redis-)?pass(word)?$/, 'a password', 'name a file with --redis-password-file FILE, or set REDIS_URL'],
+  [/^--(redis-)?pass(word)?$/, 'a password', 'name a file in EXPUNGE_REDIS_PASSWORD_FILE, or set REDIS_URL'],
 ];
 
 function secretAdvice({ code, message }: CommanderError): string | null {
@@ -252,8 +270,8 @@ function quotedIn(message: string): string {
   return /'([^'=]*)/.exec(message)?.[1] ?? '';
 }
 
-function flagsOf(program: Program): string[] {
-  const above = program.parent ? flagsOf(program.parent) : [];
+function optionsOf(program: Program): string[] {
+  const above = program.parent ? optionsOf(program.parent) : [];
   return [...program.options.map(({ long }) => long!), '--help', ...above];
 }
 

@@ -107,13 +107,13 @@ async function execute(call: Call, argv: readonly string[], deps: Deps, complain
 
 /** The JSON log of a command; null if it has no log, or a log in lines for people. */
 async function jsonLogOf(
-  { commandName, verbosity, flags }: Call,
+  { commandName, verbosity }: Call,
   format: string | undefined,
   stderr: NodeJS.WriteStream,
 ): Promise<Log | null> {
   if (commandName !== 'worker' && verbosity !== 'verbose') return null;
   const { createLogger, isJsonLog } = await import('../../logger.ts');
-  const asked = logFormats.find((name) => name === (flags.logFormat ?? format));
+  const asked = logFormats.find((name) => name === format);
   return isJsonLog(asked, stderr) ? createLogger({ level: 'error', format: 'json', stderr }) : null;
 }
 

@@ -150,7 +150,7 @@ function endOfCommand(commandName: string, { settings: own }: Command, all: bool
   const exits = Object.values(exitCodes).map(({ exit, meaning }) => `${exit} ${meaning.split(/;|, or/)[0]}`);
   const isCut = !all && own.some((name) => !dailySettings.includes(name));
   const more = [
-    isCut ? paragraph('--help --all lists every setting, expunge help settings explains them.', helper) : '',
+    isCut ? paragraph('--help --all lists every flag, expunge help settings every setting.', helper) : '',
     reading.length > 0 ? paragraph(`To read: expunge help ${reading.join(', ')}`, helper) : '',
   ];
   // Some exit codes mean something else for other commands; the topic lists those.
@@ -183,8 +183,11 @@ function endOfProgram(all: boolean, helper: Help): string[] {
 
 const variables = [
   ['EXPUNGE_TOKEN', 'the access token, unless a file, a command or a token endpoint provides it'],
-  ['EXPUNGE_CLIENT_SECRET', 'the client secret for --token-url, unless --client-secret-file holds it'],
-  ['EXPUNGE_SERVER_TOKEN', 'the token for --server, unless --server-token-file holds it'],
+  [
+    'EXPUNGE_CLIENT_SECRET',
+    'the client secret for --token-url, unless the file in EXPUNGE_CLIENT_SECRET_FILE holds it',
+  ],
+  ['EXPUNGE_SERVER_TOKEN', 'the token for --server, unless the file in EXPUNGE_SERVER_TOKEN_FILE holds it'],
   ['REDIS_URL', 'the Redis to use; without it expunge starts a private one'],
 ] as const;
 

@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 import type { RedisOptions } from 'ioredis';
 import type { Config } from '../../config/settings.ts';
 import { ExpungeError } from '../../errors.ts';
-import { type RedisAccess, refuseAccessFlags, withAccess } from '../access.ts';
+import { type RedisAccess, refuseAccess, withAccess } from '../access.ts';
 import { addressFromUrl, type PrivatePlace, type RedisAddress } from '../address.ts';
 import { oneShot, probeOwn } from '../probe.ts';
 import { containerServer, readContainer, serverOptions } from './container.ts';
@@ -40,7 +40,7 @@ export async function resolveRedis(
   mayBegin = true,
 ): Promise<RedisAddress> {
   if (!env.REDIS_URL) {
-    refuseAccessFlags(access);
+    refuseAccess(access);
     if (!mayBegin) requirePrivateRedis(stateDir);
     return openPrivateRedis(stateDir, env, say);
   }

@@ -185,18 +185,13 @@ async function answerOf(url: string, headers: Record<string, string>, method = '
 }
 
 describe('worker --http', () => {
-  const proxied = [
-    '--trust-proxy-user',
-    'X-User',
-    '--trust-proxy-from',
-    '127.0.0.0/8',
-    '--trust-proxy-role',
-    'operate',
-  ];
-  const worker = async (args: string[]) => openApi(onTestFinished, { args: ['worker', '--http', ...args] });
+  const trusting = { EXPUNGE_TRUST_PROXY_USER: 'X-User', EXPUNGE_TRUST_PROXY_FROM: '127.0.0.0/8' };
+  const proxied = { ...trusting, EXPUNGE_TRUST_PROXY_ROLE: 'operate' };
+  const worker = async (http: string, env: NodeJS.ProcessEnv = {}) =>
+    openApi(onTestFinished, { args: ['worker', '--http', http], env });
 
   test('serves the same beside its probes, and believes a proxy that it trusts', async () => {
-    const { call } = await worker(['0', ...proxied]);
+    const { call } = await worker('0', proxied);
     expect((await call(null, '/me', { headers: { 'x-user': 'ana' } })).body).toMatchObject({
       name: 'ana',
       role: 'operate',
@@ -211,7 +206,7 @@ describe('worker --http', () => {
   });
 
   test('does not believe a proxy on this machine for the name of another site, unless it is stated', async () => {
-    const { url } = await worker(['0', ...proxied]);
+    const { url } = await worker('0', proxied);
     const me = (host: string) => statusOf(`${url}/api/v1/me`, { host, 'x-user': 'ana' });
     expect(await me('evil.example.com')).toBe(403);
     expect(
@@ -221,7 +216,7 @@ describe('worker --http', () => {
       title: 'this server does not answer under that name',
     });
     expect(await me('localhost:9464')).toBe(200);
-    const stated = await worker(['0', ...proxied, '--trust-proxy-host', 'expunge.example.com']);
+    const stated = await worker('0', { ...proxied, EXPUNGE_TRUST_PROXY_HOST: 'expunge.example.com' });
     const other = (host: string) => statusOf(`${stated.url}/api/v1/me`, { host, 'x-user': 'ana' });
     expect([await other('expunge.example.com'), await other('evil.example.com')]).toEqual([200, 403]);
   });
@@ -230,17 +225,17 @@ describe('worker --http', () => {
     const host = 'expunge.example.com';
     const browser = { 'x-user': 'ana', 'sec-fetch-site': 'same-origin', origin: `https://${host}` };
     const pauseAt = (url: string, host: string) => answerOf(`${url}/api/v1/runs/x/pause`, { ...browser, host }, 'POST');
-    const { url } = await worker(['0', ...proxied]);
+    const { url } = await worker('0', proxied);
     const { status, text } = await pauseAt(url, host);
-    expect([status, JSON.parse(text).next]).toEqual([403, expect.stringContaining('--trust-proxy-host')]);
+    expect([status, JSON.parse(text).next]).toEqual([403, expect.stringContaining('EXPUNGE_TRUST_PROXY_HOST')]);
     expect((await pauseAt(url, 'localhost')).text).toContain('cross_site'); // a Host that people did not open
     expect(JSON.parse(text).next).not.toContain('localhost');
-    const stated = await worker(['0', ...proxied, '--trust-proxy-host', host]);
+    const stated = await worker('0', { ...proxied, EXPUNGE_TRUST_PROXY_HOST: host });
     expect((await pauseAt(stated.url, host)).status).toBe(404); // it is looked for
   });
 
   test('counts failed logins behind a proxy by person, and nobody else is locked out', async () => {
-    const { call, token } = await worker(['0', ...proxied]);
+    const { call, token } = await worker('0', proxied);
     const login = (value: string, by: string) =>
       call(null, '//login', {
         method: 'POST',
@@ -253,9 +248,11 @@ describe('worker --http', () => {
   });
 
   test('takes a role from the groups that a proxy names: the highest, and none where nobody knows them', async () => {
-    const groups = ['--trust-proxy-groups', 'X-Groups', '--trust-proxy-group-roles', 'db admins=admin,sre=operate'];
-    const withoutRole = proxied.slice(0, -2);
-    const { call } = await worker(['0', ...withoutRole, ...groups]);
+    const groups = {
+      EXPUNGE_TRUST_PROXY_GROUPS: 'X-Groups',
+      EXPUNGE_TRUST_PROXY_GROUP_ROLES: 'db admins=admin,sre=operate',
+    };
+    const { call } = await worker('0', { ...trusting, ...groups });
     const me = (named: string) => call(null, '/me', { headers: { 'x-user': 'ana', 'x-groups': named } });
     expect((await me('all, sre')).body).toMatchObject({ name: 'ana', role: 'operate' });
     expect((await me('sre,db admins')).body).toMatchObject({ role: 'admin' });
@@ -266,7 +263,7 @@ describe('worker --http', () => {
     ]);
     expect((await call(null, '/me', { headers: { 'x-user': 'ana' } })).status).toBe(403);
     expect((await call(null, '/me', { headers: { 'x-groups': 'sre' } })).status).toBe(401);
-    const withDefault = await worker(['0', ...withoutRole, '--trust-proxy-role', 'read', ...groups]);
+    const withDefault = await worker('0', { ...trusting, EXPUNGE_TRUST_PROXY_ROLE: 'read', ...groups });
     const by = (named: string) => withDefault.call(null, '/me', { headers: { 'x-user': 'ana', 'x-groups': named } });
     expect([(await by('all')).body.role, (await by('sre')).body.role]).toEqual(['read', 'operate']);
   });
@@ -274,33 +271,33 @@ describe('worker --http', () => {
   test('says what is wrong with roles of groups', async () => {
     const { harness } = await openApi(onTestFinished);
     for (const more of [
-      ['--trust-proxy-groups', 'X-Groups'],
-      ['--trust-proxy-group-roles', 'sre=operate'],
-      ['--trust-proxy-groups', 'X-Groups', '--trust-proxy-group-roles', 'sre=root'],
+      { EXPUNGE_TRUST_PROXY_GROUPS: 'X-Groups' },
+      { EXPUNGE_TRUST_PROXY_GROUP_ROLES: 'sre=operate' },
+      { EXPUNGE_TRUST_PROXY_GROUPS: 'X-Groups', EXPUNGE_TRUST_PROXY_GROUP_ROLES: 'sre=root' },
     ]) {
-      const { code, stderr } = await harness.expunge(['worker', '--http', '0', ...proxied, ...more]);
-      expect([code, stderr]).toEqual([2, expect.stringContaining('--trust-proxy-group-roles')]);
+      const { code, stderr } = await harness.expunge(['worker', '--http', '0'], { env: { ...proxied, ...more } });
+      expect([code, stderr]).toEqual([2, expect.stringContaining('EXPUNGE_TRUST_PROXY_GROUP_ROLES')]);
     }
   });
 
   test('does not believe the header from elsewhere', async () => {
-    const { call } = await worker(['0', '--trust-proxy-user', 'X-User', '--trust-proxy-from', '10.0.0.7']);
+    const { call } = await worker('0', { ...trusting, EXPUNGE_TRUST_PROXY_FROM: '10.0.0.7' });
     expect((await call(null, '/me', { headers: { 'x-user': 'ana' } })).status).toBe(401);
   });
 
-  test('beyond this machine answers probes only, and metrics to a token or with --open-metrics', async () => {
-    const closed = await worker(['0.0.0.0:0']);
+  test('beyond this machine answers probes only, and metrics to a token, or to all with EXPUNGE_OPEN_METRICS', async () => {
+    const closed = await worker('0.0.0.0:0');
     expect((await closed.call(null, '//healthz')).status).toBe(200);
     expect((await closed.call(null, '//readyz')).status).toBe(200);
     expect((await closed.call(null, '//metrics')).status).toBe(401);
     expect((await closed.call('read', '//metrics')).status).toBe(200);
     expect((await closed.call(null, '/overview')).status).toBe(401);
-    const open = await worker(['0.0.0.0:0', '--open-metrics']);
+    const open = await worker('0.0.0.0:0', { EXPUNGE_OPEN_METRICS: 'true' });
     expect((await open.call(null, '//metrics')).status).toBe(200);
   });
 
   test('on this machine answers metrics to everybody, but not to a page whose own name leads here', async () => {
-    const { url, token } = await worker(['0']);
+    const { url, token } = await worker('0');
     const scrape = (host: string, more = {}) => statusOf(`${url}/metrics`, { host, ...more });
     const authorization = `Bearer ${await token('read')}`;
     for (const host of ['evil.example.com', 'localhost.example.com', '127.0.0.1.example.com:9464']) {
@@ -308,14 +305,16 @@ describe('worker --http', () => {
       expect([host, await scrape(host, { authorization })]).toEqual([host, 200]);
     }
     for (const host of [new URL(url).host, 'localhost:9464', '[::1]:9464']) expect(await scrape(host)).toBe(200);
-    const open = await worker(['0', '--open-metrics']);
+    const open = await worker('0', { EXPUNGE_OPEN_METRICS: 'true' });
     expect(await statusOf(`${open.url}/metrics`, { host: 'worker.example.com' })).toBe(200);
   });
 
   test('says what is missing where a proxy is trusted without an address', async () => {
     const { harness } = await openApi(onTestFinished);
-    const { code, stderr } = await harness.expunge(['worker', '--http', '0', '--trust-proxy-user', 'X-User']);
-    expect([code, stderr]).toEqual([2, expect.stringContaining('--trust-proxy-from')]);
+    const { code, stderr } = await harness.expunge(['worker', '--http', '0'], {
+      env: { EXPUNGE_TRUST_PROXY_USER: 'X-User' },
+    });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('EXPUNGE_TRUST_PROXY_FROM')]);
   });
 });
 

@@ -41,7 +41,7 @@ describe.concurrent('expunge check of one Redis', () => {
       code: 6,
       lines: expect.arrayContaining([
         'fail redis login: it wants a password, and got none',
-        expect.stringContaining('--redis-password-file'),
+        expect.stringContaining('EXPUNGE_REDIS_PASSWORD_FILE'),
       ]),
     });
     expect(wrong).toMatchObject({
@@ -107,9 +107,14 @@ describe.runIf(hasOpenssl())('expunge check of a Redis behind TLS', () => {
   });
 
   it.each([
-    ['it wants a certificate from us', 'EXPUNGE_REDIS_CA_FILE', () => made.ca, '--redis-cert-file'],
-    ['signed by an authority that is not trusted here', 'EXPUNGE_REDIS_CA_FILE', () => made.otherCa, '--redis-ca-file'],
-    ['not trusted here', 'EXPUNGE_REDIS_SERVER_NAME', () => 'redis.example', '--redis-ca-file'],
+    ['it wants a certificate from us', 'EXPUNGE_REDIS_CA_FILE', () => made.ca, 'EXPUNGE_REDIS_CERT_FILE'],
+    [
+      'signed by an authority that is not trusted here',
+      'EXPUNGE_REDIS_CA_FILE',
+      () => made.otherCa,
+      'EXPUNGE_REDIS_CA_FILE',
+    ],
+    ['not trusted here', 'EXPUNGE_REDIS_SERVER_NAME', () => 'redis.example', 'EXPUNGE_REDIS_CA_FILE'],
   ])('says "%s": exit 6', async (words, variable, value, next) => {
     const { lines, code } = await checkCommand({ REDIS_URL: url, [variable]: value() });
     expect(lines.at(-2)).toMatch(/^fail redis tls: /);

@@ -12,7 +12,7 @@ import { type AtEnd, type Harness, openHarness } from '../../support/harness.ts'
 import { type Done, until } from '../../support/processes.ts';
 
 const ids = Array.from({ length: 150 }, (_, n) => `a-${n}`);
-const soon = ['--retry-delays', '1ms,1ms,1ms,1ms,1ms'];
+const soon = { EXPUNGE_RETRY_DELAYS: '1ms,1ms,1ms,1ms,1ms' };
 
 /** A port that counts who connects. Its answer to everything is to hang up. */
 async function countConnections(atEnd: AtEnd): Promise<{ port: number; readonly connections: number }> {
@@ -63,12 +63,13 @@ function comparable(line: string): string {
     .replace(/\[[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\]/, '[REQUEST]');
 }
 
-/** The list: 150 ids, some of them twice, and rows that are rejected or protected. */
+/** The list and the command that runs it: 150 ids, some of them twice, and rows that are rejected or protected. */
 function writeList(harness: Harness): string[] {
+  Object.assign(harness.env, soon);
   harness.file('keep.txt', 'a-7\na-8\n');
   const rows = [...ids.slice(0, 20), 'a/b', 'a-3', '', ...ids.slice(20), 'a-4'];
   harness.file('old.csv', `id,note\n${rows.map((id) => `${id},"a, ""b"""`).join('\n')}\n`);
-  return ['run', 'old.csv', '--resource', 'annotations', '--protect', 'keep.txt', '--yes', '--json', ...soon];
+  return ['run', 'old.csv', '--resource', 'annotations', '--protect', 'keep.txt', '--yes', '--json'];
 }
 
 describe('a rehearsal', () => {

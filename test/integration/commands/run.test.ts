@@ -30,7 +30,7 @@ const script = (_: string, id: string, nth: number) => {
   return null;
 };
 
-const soon = ['--retry-delays', '1ms,1ms,1ms,1ms,1ms'];
+const soon = { EXPUNGE_RETRY_DELAYS: '1ms,1ms,1ms,1ms,1ms' };
 const annotations = ['--resource', 'annotations', '--yes', '--json'];
 const views = ['--resource', 'views', '--yes', '--json'];
 
@@ -59,7 +59,7 @@ describe('a list', () => {
       'a-000008',
     ];
     harness.file('mixed.csv', `id,note\n${ids.map((id) => `${id},"a, ""b"""`).join('\n')}\n`);
-    const ended = await harness.run(['mixed.csv', '--protect', 'keep.txt', ...annotations, ...soon]);
+    const ended = await harness.run(['mixed.csv', '--protect', 'keep.txt', ...annotations], { env: soon });
     const summary = summaryIn(ended);
 
     expect(fates(summary.run)).toEqual([

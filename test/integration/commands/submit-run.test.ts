@@ -44,9 +44,7 @@ async function runs() {
 test.each([
   ['stopFile', 'stop'],
   ['maxConcurrency', '3'],
-  ['requestTimeoutMs', '500'],
-  ['retryDelays', '1s,1s,1s,1s,1s'],
-  ['unreachableTimeoutMs', '1'],
+  ['notify', 'https://ops.example.com/hook'],
   ['proxy', 'http://proxy.example:3128'],
   ['caFile', 'ca.pem'],
 ] as const)('run --detach refuses %s as a flag: it would count for nothing', async (name, value) => {

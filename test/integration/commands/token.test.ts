@@ -33,7 +33,7 @@ describe('expunge check', () => {
   it('uses a refresh token and keeps the next one', async () => {
     const path = harness.file('refresh', harness.sandbox.refreshToken);
     for (const _ of ['first', 'again']) {
-      const { stdout } = await check([...endpoint(), '--refresh-token-file', path]);
+      const { stdout } = await check(endpoint(), { ...secret, EXPUNGE_REFRESH_TOKEN_FILE: path });
       expect(stdout).toMatch(/^ok {5}token/m);
     }
   });

@@ -55,10 +55,10 @@ describe.concurrent('a worker that cannot work says so in one line of its log, w
     }
   });
 
-  test('for people, with --log-format text, it says what it always said', async ({ onTestFinished }) => {
+  test('for people, with EXPUNGE_LOG_FORMAT=text, it says what it always said', async ({ onTestFinished }) => {
     const harness = await openHarness(onTestFinished);
-    const env = { EXPUNGE_TOKEN_FILE: '/none/token' };
-    const { stderr } = await harness.expunge(['worker', '--log-format', 'text'], { env });
+    const env = { EXPUNGE_TOKEN_FILE: '/none/token', EXPUNGE_LOG_FORMAT: 'text' };
+    const { stderr } = await harness.expunge(['worker'], { env });
     expect(stderr).toMatch(/^error: .*\/none\/token/m);
     expect(stderr).not.toContain('{');
   });

@@ -18,8 +18,10 @@ async function openWaitingRun() {
     }),
   );
   onTestFinished(proxy.close);
-  const way = ['--proxy', `http://127.0.0.1:${proxy.port}`, '--request-timeout-ms', '300000'];
-  const running = harness.start(['run', harness.list(ids), '--resource', 'annotations', '--yes', ...way]);
+  const way = ['--proxy', `http://127.0.0.1:${proxy.port}`];
+  const running = harness.start(['run', harness.list(ids), '--resource', 'annotations', '--yes', ...way], {
+    EXPUNGE_REQUEST_TIMEOUT_MS: '300000',
+  });
   await until('requests wait for their connections', () => proxy.connections > 0);
   const { id } = await harness.onlyRun();
   return { harness, running, open, id };

@@ -14,8 +14,8 @@ import { type Certificates, hasOpenssl, makeCertificates } from '../../support/t
 afterEach(() => vi.restoreAllMocks());
 
 const ids = makeIds('v', 60);
-const run = (harness: Harness, env: NodeJS.ProcessEnv, ...args: string[]) =>
-  harness.run([harness.list(ids), '--resource', 'views', '--yes', '--json', ...args], { env });
+const run = (harness: Harness, env: NodeJS.ProcessEnv) =>
+  harness.run([harness.list(ids), '--resource', 'views', '--yes', '--json'], { env });
 
 /** Its address. It ends with the test. */
 async function listen(atEnd: AtEnd, server: Server, scheme: 'http' | 'https'): Promise<string> {
@@ -59,7 +59,7 @@ describe('a run whose target never answered in HTTP/1.1 halts with exit 6, and s
         ? await openHttp2Server(onTestFinished)
         : (await openRawServer(onTestFinished, answers[what]!)).url;
     onTestFinished(() => forgetTarget(url));
-    const { code } = await run(harness, { EXPUNGE_BASE_URL: url }, '--unreachable-timeout-ms', '500');
+    const { code } = await run(harness, { EXPUNGE_BASE_URL: url, EXPUNGE_UNREACHABLE_TIMEOUT_MS: '500' });
     const { halt, reason, counts } = await harness.onlyRun();
     expect([code, halt]).toEqual([6, 'target_unreachable']);
     expect(reason).toMatch(words);
@@ -74,7 +74,7 @@ describe('a run whose target never answered in HTTP/1.1 halts with exit 6, and s
       return requests > 5 && requests < 40 ? answers.hangUp!('', 1) : rawAnswer(204);
     });
     onTestFinished(() => forgetTarget(url));
-    const summary = summaryIn(await run(harness, { EXPUNGE_BASE_URL: url }, '--unreachable-timeout-ms', '1'));
+    const summary = summaryIn(await run(harness, { EXPUNGE_BASE_URL: url, EXPUNGE_UNREACHABLE_TIMEOUT_MS: '1' }));
     expect(summary).toMatchObject({ state: 'completed', deleted: ids.length });
   });
 });

@@ -59,7 +59,7 @@ test.each([
 test('accepts another machine without TLS only when told so', async () => {
   await expect(resolve('redis://cache.example')).rejects.toMatchObject({
     code: 'USAGE',
-    next: expect.stringContaining('--allow-plaintext-redis'),
+    next: expect.stringContaining('EXPUNGE_ALLOW_PLAINTEXT_REDIS'),
   });
   expect((await resolve('redis://cache.example', true)).label).toBe('redis://cache.example:6379');
 });

@@ -68,14 +68,14 @@ describe.runIf(hasCertificates).concurrent('a Redis behind TLS', () => {
       'signed by an authority that is not trusted here',
       () => ({}),
       () => ({}),
-      '--redis-ca-file',
+      'EXPUNGE_REDIS_CA_FILE',
     ],
     [
       'another authority is named',
       'signed by an authority that is not trusted here',
       () => ({}),
       ({ otherCa }) => ({ redisCaFile: otherCa }),
-      '--redis-ca-file',
+      'EXPUNGE_REDIS_CA_FILE',
     ],
     ['it has expired', 'its certificate has expired', ({ expired }) => ({ shows: expired }), ours, 'renewed'],
     [
@@ -83,14 +83,14 @@ describe.runIf(hasCertificates).concurrent('a Redis behind TLS', () => {
       'its certificate is for redis.example, not for 127.0.0.1',
       ({ otherName }) => ({ shows: otherName }),
       ours,
-      '--redis-server-name',
+      'EXPUNGE_REDIS_SERVER_NAME',
     ],
     [
       'ours is missing',
       'it wants a certificate from us',
       () => ({ wantsClientCertificate: true }),
       ours,
-      '--redis-cert-file',
+      'EXPUNGE_REDIS_CERT_FILE',
     ],
   ])('is refused in words where %s', async ([, words, server, access, next], { expect, onTestFinished }) => {
     const seen = await connecting(onTestFinished, server, access);
@@ -119,12 +119,18 @@ describe.runIf(hasCertificates)('a file for TLS', () => {
       expect,
       refusal({ redisCaFile: client.key }),
       'USAGE',
-      '--redis-ca-file',
+      'EXPUNGE_REDIS_CA_FILE',
       'expected certificates in PEM',
     );
     const mixed = { redisCaFile: ca, redisCertFile: client.cert, redisKeyFile: server.key };
-    expectRefused(expect, refusal(mixed), 'USAGE', '--redis-key-file', 'expected the key of that certificate');
-    expectRefused(expect, refusal({ redisCertFile: client.cert }), 'USAGE', '--redis-key-file', 'got one of them');
+    expectRefused(expect, refusal(mixed), 'USAGE', 'EXPUNGE_REDIS_KEY_FILE', 'expected the key of that certificate');
+    expectRefused(
+      expect,
+      refusal({ redisCertFile: client.cert }),
+      'USAGE',
+      'EXPUNGE_REDIS_KEY_FILE',
+      'got one of them',
+    );
   });
 });
 

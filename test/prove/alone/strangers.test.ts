@@ -12,7 +12,7 @@ test('whoever is not logged in cannot keep probes and the dashboard from being a
   onTestFinished,
 }) => {
   const harness = await openHarness(onTestFinished);
-  const probes = await openProbes(await harness.spawnWorker(['--http', '0', '--open-metrics']));
+  const probes = await openProbes(await harness.spawnWorker(['--http', '0'], { EXPUNGE_OPEN_METRICS: 'true' }));
   const memory = async () => (await probes.scrape()).value('process_resident_memory_bytes')! / 1e6;
   const megabytes = [await memory()];
   const width = 190; // of each kind: together more than there may be at once

@@ -73,11 +73,12 @@ describe.concurrent('a run that must not go on', () => {
   }) => {
     const harness = await openHarness(onTestFinished, { objects });
     await harness.sandbox.close();
-    expect(await run(harness, ['--unreachable-timeout-ms', '500']).ended).toMatchObject({ code: 6 });
+    const soon = { EXPUNGE_UNREACHABLE_TIMEOUT_MS: '500' };
+    expect(await run(harness, [], soon).ended).toMatchObject({ code: 6 });
     expect(await harness.onlyRun()).toMatchObject({ state: 'halted', halt: 'target_unreachable', attempts: 0 });
     const back = await startSandbox({ objects, port: Number(new URL(harness.sandbox.url).port) });
     onTestFinished(() => back.close());
-    expect(await run(harness, ['--unreachable-timeout-ms', '500']).ended).toMatchObject({ code: 0 });
+    expect(await run(harness, [], soon).ended).toMatchObject({ code: 0 });
     expect(back.counts).toMatchObject({ requests: ids.length, executed: ids.length });
   });
 

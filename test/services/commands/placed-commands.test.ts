@@ -14,11 +14,12 @@ const launcher = fileURLToPath(new URL('../../../expunge', import.meta.url));
 const ids = makeIds('p', 5);
 const elsewhere = '/';
 
-/** A shell in the folder of a list, or in another one, which knows nothing but the token; how the program is started; and flags of place. */
+/** A shell in the folder of a list, or in another one, which knows nothing but the tokens; how the program is started; and flags of place. */
 type Place = { shell(line: string, cwd?: string): Promise<Done>; program: string; flags: string; folder: string };
 
-function placeIn({ folder, sandbox }: Harness, program: string, flags: string): Place {
-  const env = { PATH: `${join(folder, 'bin')}:/usr/bin:/bin`, EXPUNGE_TOKEN: sandbox.token, EXPUNGE_USER: 'ana' };
+function placeIn({ folder, sandbox }: Harness, program: string, flags: string, tokens: NodeJS.ProcessEnv = {}): Place {
+  const path = `${join(folder, 'bin')}:/usr/bin:/bin`;
+  const env = { PATH: path, EXPUNGE_TOKEN: sandbox.token, EXPUNGE_USER: 'ana', ...tokens };
   const shell = (line: string, cwd = folder) => runProgram('/bin/sh', ['-c', line], { cwd, env });
   return { shell, program, flags, folder };
 }
@@ -58,9 +59,9 @@ async function openServer(atEnd: AtEnd): Promise<Place> {
   const { harness, redis, url, token } = await openApi(atEnd, { objects: annotations(ids) });
   await noteTarget(redis, harness.target, Date.now());
   harness.list(ids);
-  const file = harness.file('server-token', await token('operate'));
   const program = `${quoteForShell(process.execPath)} ${quoteForShell(bin)}`;
-  return placeIn(harness, program, `--server ${url} --server-token-file ${file} ${targetOf(harness)}`);
+  const tokens = { EXPUNGE_SERVER_TOKEN: await token('operate') };
+  return placeIn(harness, program, `--server ${url} ${targetOf(harness)}`, tokens);
 }
 
 /** The line with this command that a text tells the reader to type. */

@@ -17,7 +17,8 @@ test('a worker with --notify and --results tells of a run before its start and a
   const receiver = await openReceiver(onTestFinished);
   const results = join(harness.folder, 'results');
   const args = ['--results', results, '--notify', `${receiver.url}/verschwiegen`];
-  const worker = await harness.worker([...args, '--dashboard-url', 'https://ops.example.com'], {
+  const worker = await harness.worker(args, {
+    EXPUNGE_DASHBOARD_URL: 'https://ops.example.com',
     EXPUNGE_NOTIFY_SECRET: secret,
   });
   const events = () => receiver.received.map(({ body }) => JSON.parse(body));

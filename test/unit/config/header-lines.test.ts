@@ -7,7 +7,7 @@ import { readHeaders } from '../../../src/config/header-lines.ts';
 const folder = mkdtempSync(join(tmpdir(), 'expunge-headers-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const place = (path?: string) => ({ flag: '--headers-file', path, variable: 'HEADERS' });
+const place = (path?: string) => ({ named: 'HEADERS_FILE', path, variable: 'HEADERS' });
 
 describe('headers that hold a secret', () => {
   it('come from a variable, one a line', async () => {

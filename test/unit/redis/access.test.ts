@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { type RedisAccess, refuseAccessFlags, withAccess } from '../../../src/redis/access.ts';
+import { type RedisAccess, refuseAccess, withAccess } from '../../../src/redis/access.ts';
 import { addressFromUrl } from '../../../src/redis/address.ts';
 import { toRedisOptions } from '../../../src/redis/client.ts';
 
@@ -47,15 +47,20 @@ describe('what logs in beside REDIS_URL', () => {
   });
 
   test.each<[string, RedisAccess, string, string]>([
-    ['redis://localhost', { redisPasswordFile: join(folder, 'none') }, 'CREDENTIALS', '--redis-password-file'],
+    ['redis://localhost', { redisPasswordFile: join(folder, 'none') }, 'CREDENTIALS', 'EXPUNGE_REDIS_PASSWORD_FILE'],
     ['redis://localhost', { redisPasswordFile: fileOf('\n') }, 'CREDENTIALS', 'it is empty'],
     ['redis://:pw@localhost', { redisPasswordFile: 'f' }, 'USAGE', 'both hold a password'],
     ['redis://me@localhost', { redisUsernameFile: 'f' }, 'USAGE', 'both name a user'],
     ['redis://localhost', { sentinelPasswordFile: 'f' }, 'USAGE', 'is for sentinels'],
     ['redis://localhost', { redisCaFile: 'f' }, 'USAGE', 'is for TLS, and REDIS_URL has none: expected rediss://'],
-    ['unix:///run/redis.sock', { redisServerName: 'a' }, 'USAGE', '--redis-server-name is for TLS'],
-    ['rediss://localhost', { redisCaFile: join(folder, 'none') }, 'USAGE', '--redis-ca-file'],
-    ['rediss://localhost', { redisKeyFile: 'f' }, 'USAGE', 'expected --redis-cert-file and --redis-key-file'],
+    ['unix:///run/redis.sock', { redisServerName: 'a' }, 'USAGE', 'EXPUNGE_REDIS_SERVER_NAME is for TLS'],
+    ['rediss://localhost', { redisCaFile: join(folder, 'none') }, 'USAGE', 'EXPUNGE_REDIS_CA_FILE'],
+    [
+      'rediss://localhost',
+      { redisKeyFile: 'f' },
+      'USAGE',
+      'expected EXPUNGE_REDIS_CERT_FILE and EXPUNGE_REDIS_KEY_FILE',
+    ],
   ])('is refused for %s with %j', (url, access, code, words) => {
     expect(() => address(url, access)).toThrow(
       expect.objectContaining({ code, message: expect.stringContaining(words) }),
@@ -63,10 +68,10 @@ describe('what logs in beside REDIS_URL', () => {
   });
 
   test('is refused where no REDIS_URL is set', () => {
-    expect(() => refuseAccessFlags({ redisPasswordFile: 'f' })).toThrow(
-      '--redis-password-file is for the Redis of REDIS_URL',
+    expect(() => refuseAccess({ redisPasswordFile: 'f' })).toThrow(
+      'EXPUNGE_REDIS_PASSWORD_FILE is for the Redis of REDIS_URL',
     );
-    expect(() => refuseAccessFlags({})).not.toThrow();
+    expect(() => refuseAccess({})).not.toThrow();
   });
 
   test('names the user in the URL while the password comes from a file', () => {

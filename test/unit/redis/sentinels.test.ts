@@ -57,7 +57,7 @@ describe('sentinels', () => {
 
   test('that want a password are told where to name it', () => {
     expect(evaluateSentinels('main', [away('NOAUTH Authentication required.')]).finding.next).toContain(
-      '--sentinel-password-file',
+      'EXPUNGE_SENTINEL_PASSWORD_FILE',
     );
   });
 });

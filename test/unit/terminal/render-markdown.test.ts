@@ -61,11 +61,11 @@ describe('renderMarkdown', () => {
   });
 
   it('shows a table as a list where a column would be too narrow: of several columns each with its name', () => {
-    const flag = '--refresh-token-file <file>';
+    const flag = '--unreachable-after <period>';
     const text = `| flag | default | meaning |\n|---|---|---|\n| \`${flag}\` |  | holds a refresh token, used instead |\n`;
     expect(plain(text, 40)).toBe(`${flag}\n    meaning: holds a refresh token, used\n    instead\n`);
-    expect(plain('| flag | meaning |\n|---|---|\n| `--redis-username-file` | the user name |', 20)).toBe(
-      '--redis-username-file\n    the user name\n',
+    expect(plain('| flag | meaning |\n|---|---|\n| `--unreachable-timeout` | the user name |', 20)).toBe(
+      '--unreachable-timeout\n    the user name\n',
     );
   });
 

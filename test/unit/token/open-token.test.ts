@@ -86,11 +86,11 @@ describe('settings for the token are refused', () => {
     ],
     ['two ways', { ...url, tokenCommand: 'x' }, secret, 'USAGE', /one place .* --token-command and --token-url/],
     ['a client id alone', { clientId: 'abc' }, {}, 'USAGE', /--client-id needs --token-url/],
-    ['a scope alone', { scope: 'x' }, {}, 'USAGE', /--scope needs --token-url/],
-    ['an audience alone', { tokenAudience: 'x' }, {}, 'USAGE', /--token-audience needs --token-url/],
-    ['a refresh token alone', { refreshTokenFile: 'x' }, {}, 'USAGE', /--refresh-token-file needs --token-url/],
+    ['a scope alone', { scope: 'x' }, {}, 'USAGE', /EXPUNGE_SCOPE needs --token-url/],
+    ['an audience alone', { tokenAudience: 'x' }, {}, 'USAGE', /EXPUNGE_TOKEN_AUDIENCE needs --token-url/],
+    ['a refresh token alone', { refreshTokenFile: 'x' }, {}, 'USAGE', /EXPUNGE_REFRESH_TOKEN_FILE needs --token-url/],
     ['no client id', { tokenUrl: url.tokenUrl }, secret, 'USAGE', /--token-url needs --client-id/],
-    ['no secret', url, {}, 'CREDENTIALS', /expected a client secret in EXPUNGE_CLIENT_SECRET or/],
+    ['no secret', url, {}, 'CREDENTIALS', /expected a client secret in EXPUNGE_CLIENT_SECRET, or its file/],
     [
       'http',
       { ...url, tokenUrl: 'http://auth.example.com/t' },
@@ -103,14 +103,14 @@ describe('settings for the token are refused', () => {
       { ...url, clientSecretFile: '/no/where' },
       {},
       'CREDENTIALS',
-      /--client-secret-file \/no\/where: /,
+      /EXPUNGE_CLIENT_SECRET_FILE \/no\/where: /,
     ],
     [
       'no refresh file',
       { ...url, refreshTokenFile: '/no/where' },
       {},
       'CREDENTIALS',
-      /--refresh-token-file \/no\/where/,
+      /EXPUNGE_REFRESH_TOKEN_FILE \/no\/where/,
     ],
   ])('%s', (_, flags, env, code, words) => {
     const failure = failureOf(() => open(flags, env));

@@ -219,7 +219,9 @@ describe('a token that the API refuses', () => {
     const opened = open((n) => issued(n));
     await opened.start();
     const { halt, requests, spent } = await askInVain(opened, 20_000, 'wrong audience');
-    expect(halt).toMatch(/^the API refused a fresh token again and again \(401\), saying "wrong audience": .*--scope/);
+    expect(halt).toMatch(
+      /^the API refused a fresh token again and again \(401\), saying "wrong audience": .*EXPUNGE_SCOPE/,
+    );
     expect([requests < 20, spent < 10_000, opened.calls.length]).toEqual([true, true, 2]);
     expect(opened.failures).toEqual([halt]);
     await opened.pass(600_000);

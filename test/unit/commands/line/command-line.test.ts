@@ -80,16 +80,23 @@ describe('readCommandLine', () => {
   it.each([
     ['--token', 'a token is never an argument, .*: set EXPUNGE_TOKEN, or name a file with --token-file FILE'],
     ['--api-key', 'a token is never an argument, .*: set EXPUNGE_TOKEN'],
-    ['--client-secret', 'set EXPUNGE_CLIENT_SECRET, or name a file with --client-secret-file FILE'],
-    ['--refresh-token', 'name a file that holds it with --refresh-token-file FILE'],
+    ['--client-secret', 'set EXPUNGE_CLIENT_SECRET, or name a file in EXPUNGE_CLIENT_SECRET_FILE'],
+    ['--refresh-token', 'name a file that holds it in EXPUNGE_REFRESH_TOKEN_FILE'],
     ['--redis-url', 'set REDIS_URL'],
-    ['--redis-password', 'name a file with --redis-password-file FILE'],
+    ['--redis-password', 'name a file in EXPUNGE_REDIS_PASSWORD_FILE'],
   ])('says where a secret belongs that somebody gives as %s, and does not repeat it', (flag, words) => {
     for (const typed of [[`${flag}=geheim`], [flag, 'geheim']]) {
       const failure = failureOf(() => read('run', 'x', ...typed));
       expect(failure).toMatchObject({ code: 'USAGE', next: expect.stringMatching(words) });
       expect(failure.message + failure.next).not.toContain('geheim');
     }
+  });
+
+  it('says which variable sets what has no flag, and does not repeat the value', () => {
+    const failure = failureOf(() => read('run', 'x', '--redis-ca-file', 'geheim'));
+    expect(failure).toMatchObject({ code: 'USAGE', next: 'set EXPUNGE_REDIS_CA_FILE' });
+    expect(failure.message).toMatch(/^no such option: --redis-ca-file\. /);
+    expect(failure.message).not.toContain('geheim');
   });
 
   it.each(['--protect', '--stop-file'])('refuses a second %s, since the first would count for nothing', (flag) => {

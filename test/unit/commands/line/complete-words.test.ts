@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { flagsOf } from '../../../../src/commands/command.ts';
 import { allOptions } from '../../../../src/commands/line/command-line.ts';
 import { commands } from '../../../../src/commands/line/commands.ts';
 import { completeWords } from '../../../../src/commands/line/complete-words.ts';
@@ -22,7 +23,7 @@ describe('completion offers', () => {
 
   it('every flag of a command, with those of the program', () => {
     const run = commands.find(({ name }) => name === 'run')!;
-    const flags = run.settings.map((name) => `--${settings[name].flag}`);
+    const flags = flagsOf(run).map((name) => `--${settings[name].flag}`);
     expect(offered('run', '-')).toEqual(expect.arrayContaining([...flags, '--dry-run', '--config', '--help']));
     expect(offered('schedule', 'add', '--cr')).toEqual(['--cron']);
     expect(offered('runs', 'remove', '--yes', '-')).not.toContain('--yes');
@@ -95,10 +96,10 @@ describe('completion offers', () => {
   );
 
   it('what was given before, so that runs are looked for where the line would', () => {
-    const { given } = at('status', '--state-dir', 'here', '--allow-plaintext-redis', '--config=c.json', '');
+    const { given } = at('status', '--state-dir', 'here', '--audit', '--config=c.json', '');
     expect(Object.fromEntries(given)).toEqual({
       '--state-dir': 'here',
-      '--allow-plaintext-redis': '',
+      '--audit': '',
       '--config': 'c.json',
     });
   });

@@ -12,17 +12,8 @@ describe('a command that a command prints', () => {
     ['status r1 --state-dir /x', ['status', 'r1', '--watch'], 'expunge status r1 --watch --state-dir /x'],
     ['status r1 --state-dir=/x', ['runs remove', 'r1'], 'expunge runs remove r1 --state-dir /x'],
     ['--config a.json status r1', ['resume', 'r1'], 'expunge resume r1 --config a.json'],
-    [
-      'status r1 --server http://127.0.0.1:1 --server-token-file t',
-      ['resume', 'r1'],
-      'expunge resume r1 --server http://127.0.0.1:1 --server-token-file t',
-    ],
+    ['status r1 --server http://127.0.0.1:1', ['resume', 'r1'], 'expunge resume r1 --server http://127.0.0.1:1'],
     ['status r1 --server http://127.0.0.1:1', ['token add', 'NAME'], 'expunge token add NAME'],
-    [
-      'status r1 --redis-password-file p --allow-plaintext-redis',
-      ['resume', 'r1'],
-      'expunge resume r1 --allow-plaintext-redis --redis-password-file p',
-    ],
     ['status r1 --state-dir /x --config c', ['help', 'redis'], 'expunge help redis'],
     ['status r1 --state-dir /x', ['run', '--help'], 'expunge run --help'],
     [
@@ -43,9 +34,9 @@ describe('a command that a command prints', () => {
   });
 
   it('has the flags of its place as words of a shell', () => {
-    const given = { flags: { stateDir: "it's here", redisPasswordFile: '-p' }, configFile: 'my config.json' };
+    const given = { flags: { stateDir: "it's here", server: '-p' }, configFile: 'my config.json' };
     expect(makeToType('expunge', given)('runs')).toBe(
-      "expunge runs --config 'my config.json' --state-dir 'it'\\''s here' --redis-password-file=-p",
+      "expunge runs --config 'my config.json' --state-dir 'it'\\''s here' --server=-p",
     );
   });
 
