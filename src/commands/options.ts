@@ -7,7 +7,6 @@ import type { RunOptions } from '../operations/list-action.ts';
 import type { ReportStyle } from '../operations/operations.ts';
 import type { GivenDefinition } from '../operations/schedule-definition.ts';
 import type { RetryAfterForm } from '../sandbox/fault-kinds.ts';
-import type { RateHeaderKind } from '../sandbox/rate-limit.ts';
 
 /** Options of most commands. */
 type Common = {
@@ -64,12 +63,11 @@ type OfServices = Partial<Omit<GivenDefinition, 'settings' | 'maxDelayMs' | 'max
 };
 
 /** Options of the sandbox that are not in `SandboxFlags`. */
-type OfSandbox = Omit<SandboxFlags, 'made' | 'rate' | 'rateWindowMs' | 'tokenFile' | 'tokenLifeSeconds'> & {
+type OfSandbox = Omit<SandboxFlags, 'made' | 'rate' | 'rateWindowMs' | 'tokenFile'> & {
   resource?: IdCounts; // the number of objects of each resource to make
   rateLimit?: number; // per second
   rateWindow?: number; // ms
   writeToken?: string;
-  tokenLife?: number; // ms
 };
 
 /**
@@ -85,15 +83,9 @@ export type SandboxFlags = {
   objects?: string | undefined; // path of a CSV of resource,id instead of made objects
   rate?: number | undefined; // requests per second; more are throttled
   rateWindowMs?: number | undefined; // counted in windows of this length
-  rateHeaders?: RateHeaderKind | undefined; // which rate headers every answer has
   retryAfter?: RetryAfterForm | undefined; // the header of throttled answers
   faults?: string | undefined; // 'status-503=0.01,reset=0.005'
   tokenFile?: string | undefined; // where to write the token
-  tokenLifeSeconds?: number | undefined; // lifetime of tokens from the token endpoint
-  oneLiveToken?: boolean | undefined; // each of those tokens revokes the earlier ones
-  seed?: number | undefined;
   latencyMs?: number | undefined;
-  capacity?: number | undefined; // requests served at once
-  serviceMs?: number | undefined; // time to serve a request; 50 by default
   journal?: boolean | undefined; // keep every request, and show its result
 };

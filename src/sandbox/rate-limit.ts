@@ -12,15 +12,13 @@ export type RateLimit = {
 };
 
 /** The headers in which servers report a limit: those of the newest draft, of drafts 07 and 06, and the common ones with three kinds of reset. */
-export const rateHeaderKinds = [
-  'ratelimit',
-  'ratelimit-07',
-  'ratelimit-06',
-  'x-ratelimit-delta',
-  'x-ratelimit-epoch',
-  'x-ratelimit-epoch-ms',
-] as const;
-export type RateHeaderKind = (typeof rateHeaderKinds)[number];
+type RateHeaderKind =
+  | 'ratelimit'
+  | 'ratelimit-07'
+  | 'ratelimit-06'
+  | 'x-ratelimit-delta'
+  | 'x-ratelimit-epoch'
+  | 'x-ratelimit-epoch-ms';
 
 /** The state of a limit. A request that gets a 429 takes nothing from it. */
 export type Limiter = {

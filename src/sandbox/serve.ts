@@ -4,7 +4,6 @@ import { ExpungeError } from '../errors.ts';
 import { definitionOf, type RequestForm, type Resource } from '../model/resource.ts';
 import { explainFileError, systemCode } from '../system-errors.ts';
 import { answerDeleted, answerFault, answerJson, type Paths } from './answer.ts';
-import type { CapacityLimiter } from './capacity.ts';
 import type { Fault } from './fault-kinds.ts';
 import type { FaultPicker } from './faults.ts';
 import { type Journal, journalPage, noteDeleteAnswer, noteExecuted, noteStatus } from './journal.ts';
@@ -28,7 +27,6 @@ export type SandboxState = {
   now: () => number;
   latencyMs: number;
   date: (() => string) | null; // null leaves the header to node
-  capacityLimiter: CapacityLimiter;
   limit: Limiter | null;
   pickFault: FaultPicker | null;
 };

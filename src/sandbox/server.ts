@@ -3,7 +3,6 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Resource } from '../model/resource.ts';
 import { createPaths } from './answer.ts';
-import { type Capacity, CapacityLimiter, type Load } from './capacity.ts';
 import { compileFaults, type FaultTable } from './faults.ts';
 import { type Counts, noteRequest, openJournal } from './journal.ts';
 import { createStore, type Objects } from './objects.ts';
@@ -24,10 +23,13 @@ export type SandboxOptions = {
   faults?: FaultTable | undefined;
   seed?: number | undefined; // seed of the faults
   latencyMs?: number | undefined; // every request waits this long before it is handled
-  capacity?: Capacity | undefined; // after the latency: this many are served at once, the others wait in a queue
+  admission?: Admission | undefined; // decides when each request is served, after the latency; at once by default
   record?: boolean | undefined; // records `seen`, `arrivals`, `executed` and `confirmed`, at the cost of memory for each request
   now?: (() => number) | undefined; // milliseconds since 1970, for tokens, the rate and every date, also the header
 };
+
+/** Lets requests wait. `close` drops those that wait. */
+export type Admission = { enter(serve: () => void): void; close(): void };
 
 /**
  * The API with the deletes of all resources as a local server, and its token endpoint. A ledger is correct if every `deleted` id is in `confirmed`, no `absent`
@@ -42,9 +44,6 @@ export type Sandbox = {
   setRate(rate: RateLimit | null): void; // sets the rate of `faults` from now on; a new rate starts with the requests left of the old one
   tokenFaults: TokenFaults; // assigning replaces them, and counts their `first` requests again
   latencyMs: number;
-  capacity: Capacity | null;
-  readonly load: Load; // requests that wait or are served; counted only with a capacity
-  resetLoad(): void; // the load counts from now on
   exists(resource: Resource, id: string): boolean;
   remaining(resource?: Resource): number;
   revokeTokens(): void; // all tokens issued so far count as expired
@@ -60,7 +59,7 @@ export type Sandbox = {
 /** Starts a sandbox that listens when this resolves. Throws for invalid faults and a port that cannot be opened. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const state = createState(options);
-  const server = createSandboxServer(state);
+  const server = createSandboxServer(state, options.admission);
   const origin = await listen(server, options.host ?? '127.0.0.1', options.port ?? 0);
   return createSandbox(state, server, origin, options);
 }
@@ -79,13 +78,12 @@ function createState(options: SandboxOptions): SandboxState {
     now,
     latencyMs: options.latencyMs ?? 0,
     date: options.now ? () => new Date(now()).toUTCString() : null,
-    capacityLimiter: new CapacityLimiter(options.capacity ?? null, () => performance.now()),
     limit: faults.rate ? startLimit(faults.rate, now) : null,
     pickFault: compileFaults(faults, options.seed ?? 1),
   };
 }
 
-function createSandboxServer(state: SandboxState): Server {
+function createSandboxServer(state: SandboxState, admission: Admission | undefined): Server {
   // No keep-alive timeout: it could drop a connection while a request arrives, a fault that no option asks for.
   const server = createServer({ keepAliveTimeout: 0 }, (_, response) => {
     if (showJournal(state, response)) return;
@@ -94,8 +92,8 @@ function createSandboxServer(state: SandboxState): Server {
     else setTimeout(() => server.listening && receive(response), state.latencyMs);
   });
   const receive = (response: ServerResponse) => {
-    if (state.capacityLimiter.capacity === null) serve(state, response);
-    else state.capacityLimiter.enter(() => server.listening && serve(state, response));
+    if (admission === undefined) serve(state, response);
+    else admission.enter(() => server.listening && serve(state, response));
   };
   return server;
 }
@@ -145,16 +143,6 @@ function createSandbox(state: SandboxState, server: Server, origin: string, opti
     set latencyMs(latencyMs) {
       state.latencyMs = latencyMs;
     },
-    get capacity() {
-      return state.capacityLimiter.capacity;
-    },
-    set capacity(capacity) {
-      state.capacityLimiter.capacity = capacity;
-    },
-    get load() {
-      return state.capacityLimiter.load;
-    },
-    resetLoad: () => state.capacityLimiter.resetLoad(),
     exists: (resource, id) => store.get(resource)!.has(id),
     remaining: (resource) =>
       [...store].reduce((sum, [each, ids]) => sum + (resource === undefined || resource === each ? ids.size : 0), 0),
@@ -168,7 +156,7 @@ function createSandbox(state: SandboxState, server: Server, origin: string, opti
     confirmed: journal.confirmed,
     counts: journal.counts,
     close: () => {
-      state.capacityLimiter.close();
+      options.admission?.close();
       return close(server);
     },
   };

@@ -1,3 +1,4 @@
+import { CapacityLimiter } from './capacity.ts';
 import { openFleet, passed } from './fleet.ts';
 import type { AtEnd } from './harness.ts';
 
@@ -19,17 +20,18 @@ export async function measureCapacity(
 ): Promise<CapacityResult> {
   const { serviceMs, workers, atEnd } = hidden;
   const maxPerSecond = (atOnce * 1_000) / serviceMs;
+  const limiter = new CapacityLimiter({ atOnce, serviceMs }, () => performance.now());
   const { harness, startedMs } = await openFleet(atEnd, {
     ids: Math.ceil(1.1 * maxPerSecond * (warmUp + seconds)),
     workers,
-    sandbox: { capacity: { atOnce, serviceMs } },
+    sandbox: { admission: limiter },
   });
   const { sandbox } = harness;
   await passed(startedMs, 1_000 * warmUp);
-  sandbox.resetLoad();
+  limiter.resetLoad();
   const before = sandbox.executed.size;
   await passed(startedMs, 1_000 * (warmUp + seconds));
-  const { mean, max } = sandbox.load;
+  const { mean, max } = limiter.load;
   const used = (sandbox.executed.size - before) / (maxPerSecond * seconds);
   const figures = `${mean.toFixed(1)} in the house on average, ${max} at most, ${used.toFixed(2)} of the throughput`;
   return { mean, max, used, words: `${atOnce} at once, ${serviceMs} ms each, ${workers} workers: ${figures}` };

@@ -2,7 +2,6 @@ import * as parse from '../../config/parse-setting.ts';
 import { flagSettings } from '../../config/settings.ts';
 import { throttlingStatus } from '../../model/status.ts';
 import { retryAfterForms } from '../../sandbox/fault-kinds.ts';
-import { rateHeaderKinds } from '../../sandbox/rate-limit.ts';
 import {
   type Command,
   confirmHost,
@@ -169,35 +168,13 @@ const sandboxOptions: readonly OwnOption[] = [
     parse: windowMs,
   },
   {
-    flags: '--rate-headers <kind>',
-    help: `report the rate in every answer: ${rateHeaderKinds.join(', ')}`,
-    parse: parse.oneOf(rateHeaderKinds),
-  },
-  {
     flags: '--retry-after <form>',
     help: `send Retry-After with those ${throttlingStatus}: ${retryAfterForms.join(', ')}`,
     parse: parse.oneOf(retryAfterForms),
   },
   faults,
-  { flags: '--seed <n>', help: 'repeat the same faults', parse: parse.integerFrom(0, 2 ** 32 - 1) },
   { flags: '--latency-ms <ms>', help: 'answer after this long', parse: parse.integerFrom(0, 600_000) },
-  {
-    flags: '--capacity <n>',
-    help: 'serve this many requests at once, 50 ms each; the others queue',
-    parse: parse.integerFrom(1, 1_000_000),
-  },
-  {
-    flags: '--service-ms <ms>',
-    help: 'time to serve each request (with --capacity)',
-    parse: parse.integerFrom(1, 600_000),
-  },
   { flags: '--write-token <file>', help: 'write the access token there, for --token-file' },
-  {
-    flags: '--token-life <duration>',
-    help: 'how long a token of its token endpoint is valid: 90s, 1h',
-    parse: parse.duration,
-  },
-  { flags: '--one-live-token', help: 'each token it issues revokes the earlier ones' },
   { flags: '--journal', help: 'keep every request, and show at /journal what came and what was executed' },
   json,
 ];

@@ -5,12 +5,11 @@ import { count } from '../../format.ts';
 import { anyResource, perResource, usedResources } from '../../model/resource.ts';
 import { throttlingStatus } from '../../model/status.ts';
 import type { ToType } from '../../model/to-type.ts';
-import type { Capacity } from '../../sandbox/capacity.ts';
 import { type FaultTable, parseFaults } from '../../sandbox/faults.ts';
 import { madeId, readObjects } from '../../sandbox/objects.ts';
 import type { RateLimit } from '../../sandbox/rate-limit.ts';
 import { journalPath, writeToken } from '../../sandbox/serve.ts';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox/server.ts';
+import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
 import { explainListenError, systemCode } from '../../system-errors.ts';
 import { type Invocation, type JsonLines, jsonLines } from '../command.ts';
 import { listenForInterrupts } from '../interrupts.ts';
@@ -30,16 +29,8 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 /** The flags of the sandbox among the options of a command. */
-function sandboxFlagsOf({
-  resource: made,
-  writeToken,
-  tokenLife,
-  rateLimit,
-  rateWindow,
-  ...rest
-}: Options): SandboxFlags {
-  const renamed = { made, tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
-  return { ...rest, ...renamed, tokenLifeSeconds: tokenLife && tokenLife / 1_000 };
+function sandboxFlagsOf({ resource: made, writeToken, rateLimit, rateWindow, ...rest }: Options): SandboxFlags {
+  return { ...rest, made, tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
 }
 
 /**
@@ -67,12 +58,13 @@ export async function runSandbox(
 }
 
 async function start(flags: SandboxFlags): Promise<Sandbox> {
-  const behaviour = behaviourOf(flags);
+  refuseIdleFlags(flags);
+  const faults = readFaults(flags);
   const objects = flags.objects
     ? await readObjects(flags.objects)
     : { ...perResource(() => usuallyMade), ...flags.made };
   try {
-    return await startSandbox({ ...flags, objects, ...behaviour, record: flags.journal });
+    return await startSandbox({ ...flags, objects, faults, record: flags.journal });
   } catch (error) {
     if (systemCode(error) === '') throw error;
     const where = flags.host === undefined ? '--port: cannot listen on ' : `--host: cannot listen on ${flags.host}:`;
@@ -90,16 +82,6 @@ function refuseOtherResources({ made = {} }: SandboxFlags): void {
   }
 }
 
-/** How a sandbox answers. */
-type Behaviour = { faults: FaultTable; capacity: Capacity | undefined } & Pick<SandboxOptions, 'seed' | 'latencyMs'>;
-
-/** How a sandbox with these flags answers. Throws USAGE for flags that would do nothing, and for invalid faults. */
-function behaviourOf(flags: SandboxFlags): Behaviour {
-  refuseIdleFlags(flags);
-  const { seed, latencyMs, capacity: atOnce, serviceMs = 50 } = flags;
-  return { faults: readFaults(flags), seed, latencyMs, capacity: atOnce ? { atOnce, serviceMs } : undefined };
-}
-
 /** The faults in these flags. Throws USAGE for invalid faults. */
 export function readFaults(flags: SandboxFlags): FaultTable {
   const { faults, rate } = flags;
@@ -113,19 +95,14 @@ export function readFaults(flags: SandboxFlags): FaultTable {
   }
 }
 
-function limit(
-  perSecond: number,
-  { rateWindowMs: windowMs, rateHeaders: headers, retryAfter }: SandboxFlags,
-): RateLimit {
-  return { perSecond, windowMs, headers, retryAfter };
+function limit(perSecond: number, { rateWindowMs: windowMs, retryAfter }: SandboxFlags): RateLimit {
+  return { perSecond, windowMs, retryAfter };
 }
 
 /** Throws USAGE for a flag that would do nothing. */
-function refuseIdleFlags({ rate, rateWindowMs, rateHeaders, retryAfter, capacity, serviceMs }: SandboxFlags): void {
-  const hasIdle = rate === undefined && [rateWindowMs, rateHeaders, retryAfter].some((value) => value !== undefined);
-  if (hasIdle) throw new ExpungeError('USAGE', '--rate-window, --rate-headers and --retry-after need a --rate-limit');
-  if (capacity === undefined && serviceMs !== undefined)
-    throw new ExpungeError('USAGE', '--service-ms needs a --capacity');
+function refuseIdleFlags({ rate, rateWindowMs, retryAfter }: SandboxFlags): void {
+  if (rate === undefined && (rateWindowMs !== undefined || retryAfter !== undefined))
+    throw new ExpungeError('USAGE', '--rate-window and --retry-after need a --rate-limit');
 }
 
 function introduce(sandbox: Sandbox, flags: SandboxFlags, toType: ToType): string[] {
@@ -171,12 +148,8 @@ function summaryOf({ counts, remaining }: Sandbox): Record<string, unknown> {
 }
 
 /** The faults and limits in words; [] = none. */
-function faultsOf({ faults, rate, capacity }: SandboxFlags): string[] {
-  return [
-    ...(faults ? [faults] : []),
-    ...(rate === undefined ? [] : [`${throttlingStatus} above ${count(rate)}/s`]),
-    ...(capacity === undefined ? [] : [`a queue behind ${count(capacity)} at once`]),
-  ];
+function faultsOf({ faults, rate }: SandboxFlags): string[] {
+  return [...(faults ? [faults] : []), ...(rate === undefined ? [] : [`${throttlingStatus} above ${count(rate)}/s`])];
 }
 
 function example({ url, token, remaining }: Sandbox, { objects, tokenFile }: SandboxFlags, toType: ToType): string {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { CapacityLimiter } from '../../../src/sandbox/capacity.ts';
+import { CapacityLimiter } from '../../support/capacity.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

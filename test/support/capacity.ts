@@ -1,12 +1,14 @@
+import type { Admission } from '../../src/sandbox/server.ts';
+
 /** Number of requests served at once, and the time that each takes; the others wait in a queue. */
-export type Capacity = { atOnce: number; serviceMs: number };
+type Capacity = { atOnce: number; serviceMs: number };
 
 /** Number of requests that wait or are served: now, and since the last reset. */
-export type Load = { now: number; max: number; mean: number };
+type Load = { now: number; max: number; mean: number };
 
-/** Admits requests up to the capacity, and counts them. Not used without a capacity. */
-export class CapacityLimiter {
-  capacity: Capacity | null;
+/** A server that serves so many requests at once, as the admission of a sandbox, and counts those that wait or are served. */
+export class CapacityLimiter implements Admission {
+  readonly #capacity: Capacity;
   readonly #clock: () => number;
   #queue: (() => void)[] = [];
   #served = 0; // requests being served now
@@ -17,8 +19,8 @@ export class CapacityLimiter {
   #changedAt: number;
 
   /** `clock`: monotonic milliseconds. */
-  constructor(capacity: Capacity | null, clock: () => number) {
-    this.capacity = capacity;
+  constructor(capacity: Capacity, clock: () => number) {
+    this.#capacity = capacity;
     this.#clock = clock;
     this.#since = this.#changedAt = clock();
   }
@@ -49,7 +51,7 @@ export class CapacityLimiter {
   }
 
   #admit(): void {
-    const { atOnce, serviceMs } = this.capacity ?? { atOnce: Number.POSITIVE_INFINITY, serviceMs: 0 };
+    const { atOnce, serviceMs } = this.#capacity;
     while (this.#served < atOnce) {
       const next = this.#queue.shift();
       if (next === undefined) return;
