@@ -67,9 +67,10 @@ function leftOf(run: Run) {
   return { left, shown: left };
 }
 
-function bodyOf({ expectAbsent, onStatus, maxDeletes }: Partial<RunRules>) {
+function bodyOf({ expectAbsent, expect, onStatus, maxDeletes }: Partial<RunRules>) {
   const body: Record<Field<keyof ResumeSettings>, unknown> = {
     expect_absent: expectAbsent === true,
+    expect,
     on_status: onStatus,
     max_deletes: maxDeletes,
   };

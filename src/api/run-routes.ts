@@ -40,6 +40,7 @@ export const reason = z
 /** The rules that a resumed run can get; a missing one stays as it is. */
 const resumeFields = {
   expect_absent: z.boolean().default(false).describe('absent ids do not halt it any more'),
+  expect: z.string().max(200).optional().describe('refusals that do not halt it any more, by status: 403'),
   on_status: z.string().max(200).optional().describe('what a status means from now on: 403=wait'),
   max_deletes: z.int().min(1).nullable().optional().describe('how many ids it may send in all; null = any number'),
 } satisfies Record<Field<keyof ResumeSettings>, z.ZodType>;
@@ -70,9 +71,11 @@ export const runRoutes: readonly Route[] = [
     answer: shapes.steered,
     mayTakeLong: true,
     handle: (call) => {
-      const { seen, detach, expect_absent: expectAbsent, on_status: text, max_deletes: maxDeletes } = call.body;
-      const onStatus = text === undefined ? '' : parsedAs('body.on_status', text, parse.onStatus);
-      const config: ResumeSettings = { expectAbsent, onStatus, maxDeletes };
+      const { seen, detach, expect_absent: expectAbsent, max_deletes: maxDeletes } = call.body;
+      const { expect: statuses = '', on_status: meanings = '' } = call.body;
+      const expect = statuses && parsedAs('body.expect', statuses, parse.refusals);
+      const onStatus = meanings && parsedAs('body.on_status', meanings, parse.onStatus);
+      const config: ResumeSettings = { expectAbsent, expect, onStatus, maxDeletes };
       const rules = givenRules({ config });
       return steer(call, 'resume', (runs, action) => runs.resume({ ...action, seen, detach, rules }));
     },

@@ -4,6 +4,7 @@ import { formatOnStatus, parseOnStatus } from '../model/on-status.ts';
 import { paceOf, parseRate } from '../model/rate.ts';
 import { type IdCounts, resources } from '../model/resource.ts';
 import { parseRetrySelection, parseSelection, retryWords, selectionWords } from '../model/selection.ts';
+import { isRefusal } from '../model/status.ts';
 import { suggest } from '../model/suggest.ts';
 import { targetPattern } from '../model/target-pattern.ts';
 import { parseTimeWindow, timeWindowSetting, windowStateAt } from '../model/time-window.ts';
@@ -126,6 +127,20 @@ export const idPattern = (value: string): string => {
 export const onStatus = Object.assign((value: string) => formatOnStatus(parseOnStatus(text(value))), {
   isList: true,
 } as const);
+
+/** Statuses with which an API refuses an id, sorted and without repetition. */
+export const refusals = Object.assign(
+  (value: string): string => {
+    const statuses = text(value)
+      .split(',')
+      .map((part) => part.trim());
+    const wrong = statuses.find((status) => !/^[45]\d\d$/.test(status) || !isRefusal(Number(status)));
+    if (wrong !== undefined)
+      throw new Error(`expected statuses with which an API refuses an id, like 403,409, got "${wrong}"`);
+    return [...new Set(statuses)].sort().join(',');
+  },
+  { isList: true } as const,
+);
 
 export const canary = Object.assign((value: string) => parseCanary(value), { isList: true, json: 'number' } as const);
 

@@ -243,6 +243,16 @@ export const runSettings = {
     fallback: false,
     help: 'do not halt if many of the ids are gone already',
   }),
+  expect: setting({
+    use: 'rule',
+    flag: 'expect',
+    env: 'EXPUNGE_EXPECT',
+    arg: '<statuses>',
+    ifRepeated: 'joined',
+    parse: parse.refusals,
+    fallback: '',
+    help: 'do not halt if the API refuses many of the ids with these statuses: 403, 409,423',
+  }),
   label: setting({
     use: 'rule',
     flag: 'label',

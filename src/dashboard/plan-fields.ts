@@ -46,6 +46,7 @@ const questions: Readonly<Record<PlanField, Asked | null>> = {
   max_deletes: null,
   on_status: null,
   expect_absent: null,
+  expect: null,
   window: null,
 };
 

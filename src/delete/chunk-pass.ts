@@ -3,9 +3,9 @@ import type { Grant } from '../ledger/ledger.ts';
 import { codeOfStatus } from '../model/outcome.ts';
 import type { RequestForm } from '../model/resource.ts';
 import { successStatus } from '../model/status.ts';
-import type { Absence, Belief, Missing } from './absence.ts';
 import type { QueuedRequest } from './connection-pool.ts';
 import { type DeleteIdDeps, deleteId } from './delete-id.ts';
+import type { Belief, Refusals, Refused } from './refusals.ts';
 import type { PoolHandle } from './run-request-queue.ts';
 import { type Answer, confirmerOf, noContent, waitStatuses } from './verdict.ts';
 
@@ -18,8 +18,8 @@ const markLifetimeMs = 1_000;
 const noContentCode = codeOfStatus(successStatus);
 
 /** The dependencies of a pass. */
-export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judgeAbsence' | 'idText'> & {
-  absence: Absence;
+export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judge' | 'idText'> & {
+  refusals: Refusals;
   /** The place of the token and the fixed headers of its requests. */
   form: RequestForm;
   /** The id at an index of `cells`. */
@@ -124,11 +124,10 @@ export class ChunkPass {
   #next = 0;
   #results: CellResult[] = [];
   #marked = 0; // marked and without a result
-  #resting = 0; // the marked ids that wait until their absence is believed, or until they are asked for again
+  #resting = 0; // the marked ids that wait until their refusal is believed, or until they are asked for again
   #ended = false;
   #wake: () => void = () => {};
   readonly #answered: Batch['answered'] = (index, answer, ms) => this.#first(index, answer, ms);
-  readonly #maySendNow = () => this.#maySend(this.#deps.clock());
 
   /** `pathAt` gives the path for an index of `cells`; `due` are the indexes this pass may send. */
   constructor(cells: Cell[], pathAt: (index: number) => string, due: number[], deps: PassDeps) {
@@ -146,13 +145,13 @@ export class ChunkPass {
     const end = () => this.#end();
     this.#deps.closed.addEventListener('abort', end, { once: true });
     if (this.#deps.closed.aborted) this.#end();
-    this.#deps.absence.enter(this);
+    this.#deps.refusals.enter(this);
     while (!this.#isOver) {
       const wanted = this.#nextBatch();
       if (wanted.length > 0 || this.#results.length > 0) this.#launch(wanted, await this.#update(wanted));
       if (!this.#isOver && !this.#isUpdateWorthIt) await this.#waitForChange();
     }
-    this.#deps.absence.leave(this);
+    this.#deps.refusals.leave(this);
     this.#deps.closed.removeEventListener('abort', end);
   }
 
@@ -176,8 +175,9 @@ export class ChunkPass {
   }
 
   #roomForMore(): number {
-    const { handle, batchSize } = this.#deps;
-    const wanted = Math.min(batchSize - this.#marked + this.#resting, this.#todo.length - this.#next);
+    const { handle, batchSize, refusals } = this.#deps;
+    const most = refusals.isHolding ? Number(refusals.mayProbe) : batchSize - this.#marked + this.#resting;
+    const wanted = Math.min(most, this.#todo.length - this.#next);
     return this.#ended || wanted <= 0 ? 0 : handle.room(wanted);
   }
 
@@ -185,12 +185,14 @@ export class ChunkPass {
     if (this.#hasToEnd) this.#end();
     const wanted = this.#todo.slice(this.#next, this.#next + this.#roomForMore());
     this.#next += wanted.length;
+    if (wanted.length > 0 && this.#deps.refusals.isHolding) this.#deps.refusals.probed();
     return wanted;
   }
 
   get #hasToEnd(): boolean {
     const { limits, handle, clock, shouldYield } = this.#deps;
     if (limits.isStopped || Math.max(limits.throttledMs, handle.waitMs) > maxWaitMs) return true;
+    if (this.#next === this.#todo.length) return false; // nothing more to send: its ids have their own waits
     const ms = clock() - this.#startedAt;
     return ms > maxPassMs || (ms > timeSliceMs && shouldYield());
   }
@@ -215,7 +217,7 @@ export class ChunkPass {
   #launch(wanted: number[], grant: Grant): void {
     this.isReturned = grant.isReturned === true;
     if (grant.state !== 'running' || (wanted.length > 0 && grant.cells.length === 0)) this.#end();
-    const batch = this.#freshBatch();
+    const batch = this.#freshBatch(this.#deps.refusals.isHolding);
     for (let i = 0; i < grant.cells.length; i++) {
       const index = wanted[i]!;
       const cell = grant.cells[i]!;
@@ -226,16 +228,17 @@ export class ChunkPass {
     }
   }
 
-  /** The batch of requests that are marked now. A mark older than a second is withdrawn unused. */
-  #freshBatch(): Batch {
-    const { clock, token } = this.#deps;
+  /** The batch of requests that are marked now. A mark older than a second is withdrawn unused, and so are most while ids are sent one at a time. */
+  #freshBatch(mayProbe: boolean): Batch {
+    const { clock, token, refusals } = this.#deps;
     const expiresAt = clock() + markLifetimeMs;
+    const maySend = (nowMs: number) => (mayProbe || !refusals.isHolding) && this.#maySend(nowMs);
     return {
       pathAt: this.#pathAt,
       form: this.#deps.form,
       waitStatuses: this.#waitStatuses,
-      authorize: (nowMs) => (nowMs < expiresAt && this.#maySend(nowMs) ? token.authorization() : null),
-      maySend: this.#maySendNow,
+      authorize: (nowMs) => (nowMs < expiresAt && maySend(nowMs) ? token.authorization() : null),
+      maySend: () => maySend(clock()),
       noteBody: this.#deps.noteBody,
       answered: this.#answered,
     };
@@ -272,7 +275,7 @@ export class ChunkPass {
             resolve(answer);
           };
           const path = this.#pathAt(index);
-          this.#deps.handle.submit({ ...this.#freshBatch(), path, hasFailed: true, authorization: '', answered });
+          this.#deps.handle.submit({ ...this.#freshBatch(true), path, hasFailed: true, authorization: '', answered });
         });
         last = answer ?? last;
         return answer;
@@ -280,7 +283,7 @@ export class ChunkPass {
       idText: () => this.#deps.idAt(index),
       wait: (ms) => this.#wait(ms),
       rest: (ms) => this.#rest(() => this.#wait(ms)),
-      judgeAbsence: (missing) => this.#judgeAbsence({ ...missing, id: this.#deps.idAt(index), ms: lastMs }),
+      judge: (refused) => this.#judge({ ...refused, id: this.#deps.idAt(index), ms: lastMs }),
     };
     void deleteId(this.cells[index]!, first, deps).then((end) => {
       if (isSettled(end.cell)) this.#deps.note(index, end.cell, last);
@@ -289,8 +292,8 @@ export class ChunkPass {
     });
   }
 
-  #judgeAbsence(missing: Missing): Promise<Belief> {
-    return this.#rest(() => this.#deps.absence.judge(missing, this.#deps.closed));
+  #judge(refused: Refused): Promise<Belief> {
+    return this.#rest(() => this.#deps.refusals.judge(refused, this.#deps.closed));
   }
 
   /** Lets other ids be sent while one waits for its belief: their answers decide. */

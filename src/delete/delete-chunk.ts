@@ -9,13 +9,13 @@ import { definitionOf, type Resource } from '../model/resource.ts';
 import { describeRedisError } from '../redis/errors.ts';
 import type { WriteStatus } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
-import type { Absence } from './absence.ts';
 import { ChunkPass, maxWaitMs } from './chunk-pass.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { retryDelayMs, toExcerpt } from './delete-id.ts';
 import type { FirstAnswers } from './first-answers.ts';
 import type { Gate } from './gate.ts';
 import type { RequestMeter, RetryReason, RunMeter } from './meters.ts';
+import type { Refusals } from './refusals.ts';
 import type { RunRequestQueue } from './run-request-queue.ts';
 import type { TargetLimits } from './target-limits.ts';
 import { type Answer, makeVerdictTable, type VerdictTable } from './verdict.ts';
@@ -61,7 +61,7 @@ export type ChunkTask = {
   gate: Gate;
   requestQueue: RunRequestQueue;
   meter: RunMeter;
-  absence: Absence;
+  refusals: Refusals;
   firstAnswers: FirstAnswers;
   signal: AbortSignal;
 };
@@ -117,7 +117,7 @@ function dueIndexes({ ledgerChunk: { cells }, passedMs, sendable }: Claim, { ret
 }
 
 function passDeps(
-  { run, chunk, gate, requestQueue, meter, absence, firstAnswers, signal: stop }: ChunkTask,
+  { run, chunk, gate, requestQueue, meter, refusals, firstAnswers, signal: stop }: ChunkTask,
   claim: Claim,
   verdicts: VerdictTable,
   { connections, limits }: TargetSender,
@@ -130,7 +130,7 @@ function passDeps(
     ...deps,
     verdicts,
     limits,
-    absence,
+    refusals,
     fits: (answer: Answer & { kind: 'status' }) => firstAnswers.fits(claim.ids.resource, answer),
     silentMs: () => firstAnswers.silentMs(deps.clock()),
     idAt: (index: number) => claim.ids.idAt(index),
@@ -158,7 +158,7 @@ function passDeps(
       const bucket = latencyBucket(ms);
       meter.recordAnswer(answer, ms, bucket, isConfirmed);
       requests.recordAnswer(answer, ms, bucket);
-      if (isConfirmed) absence.deleted(ms);
+      if (isConfirmed) refusals.accept(ms);
       if (!firstAnswers.hasAnswer) firstAnswers.note(answer, deps.clock());
     },
     noteBody: () => deps.noteBody(run),

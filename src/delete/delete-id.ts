@@ -16,9 +16,9 @@ import { describeConnectionError } from '../system-errors.ts';
 import { withoutSecret } from '../token/fixed-token.ts';
 import { refusalWords } from '../token/said.ts';
 import type { Token } from '../token/token.ts';
-import { type Absence, askAgainAfterMs, type Belief, type Missing } from './absence.ts';
 import type { RetryReason } from './meters.ts';
 import { namesLimit } from './named-limits.ts';
+import type { Belief, Moment, Refusals, Refused } from './refusals.ts';
 import type { TargetLimits } from './target-limits.ts';
 import { type Answer, type Fits, type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
 
@@ -40,9 +40,9 @@ export type DeleteIdDeps = {
   silentMs(): number;
   retryDelaysMs: readonly number[];
   unreachableTimeoutMs: number;
-  absence: Pick<Absence, 'deletions' | 'haltReason'>;
-  /** Judges an id that is not there; see `Absence.judge`. */
-  judgeAbsence(missing: Omit<Missing, 'id' | 'ms'>): Promise<Belief>;
+  refusals: Pick<Refusals, 'moment' | 'haltOf'>;
+  /** Judges a refusal of the id; see `Refusals.judge`. */
+  judge(refused: Omit<Refused, 'id' | 'ms'>): Promise<Belief>;
   random: () => number;
   /** The id as text. */
   idText(): string;
@@ -69,7 +69,9 @@ export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps):
     doubtful: isDoubtful(marked),
     answer: first,
     asked: 0,
-    before: null,
+    wasAskedLater: false,
+    refusedAt: null,
+    isBelieved: false,
   };
   for (let n = 1; ; n++) {
     const found = await attempt(id, n === 1 ? first : null, deps);
@@ -86,13 +88,16 @@ type OpenId = {
   attempts: number;
   doubtful: boolean;
   answer: Answer;
-  /** How often expunge asked for it again because it was not there. */
+  /** How often expunge asked for it again because it was refused; also after the longer wait. */
   asked: number;
-  /** The number of deletions when it was last not there; null if it never was. */
-  before: number | null;
+  wasAskedLater: boolean;
+  /** When it was last refused; null if it never was. */
+  refusedAt: Moment | null;
+  /** Whether a refusal of it was believed. */
+  isBelieved: boolean;
 };
 
-/** One attempt, which asks several times for an id that is not there. `withheld`: nothing may be sent now, and it was no attempt. */
+/** One attempt, which asks several times for an id that is refused. `withheld`: nothing may be sent now, and it was no attempt. */
 async function attempt(
   id: OpenId,
   first: Answer | null,
@@ -101,11 +106,13 @@ async function attempt(
   for (let answer = first ?? (await deps.send()); answer !== null; answer = await deps.send()) {
     id.answer = answer;
     if (answer.kind !== 'status') haltUnreachable(answer, deps);
-    const verdict = verdictOf(answer, id.doubtful, deps.verdicts, deps.fits);
-    if (verdict.kind === 'settle' && isGone(verdict.outcome)) {
-      const belief = await judge(id, deps);
+    let verdict = verdictOf(answer, id.doubtful, deps.verdicts, deps.fits);
+    if (answer.kind === 'status' && isRefusal(verdict) && !id.isBelieved) {
+      const belief = await judge(id, answer.status, verdict.kind === 'settle' && isGone(verdict.outcome), deps);
       if (belief === 'ask again') continue;
       if (belief === 'withheld') return belief;
+      if (belief === 'unproven') verdict = { kind: 'settle', outcome: 'unknown' };
+      id.isBelieved = true;
     }
     if (verdict.kind === 'settle') id.attempts++;
     if ('ambiguous' in verdict) id.doubtful ||= verdict.ambiguous;
@@ -125,18 +132,39 @@ function countTry(id: OpenId, { limits, retryDelaysMs, retried }: DeleteIdDeps):
   return 'try again';
 }
 
-/** Whether the id is absent. `ask again`: it costs no attempt. */
-async function judge(id: OpenId, deps: DeleteIdDeps): Promise<'believed' | 'ask again' | 'withheld'> {
-  const { absence, judgeAbsence, rest, retried, halt, random } = deps;
-  const belief = await judgeAbsence({ asked: id.asked, before: id.before, isInDoubt: id.doubtful });
-  if (belief === 'believed') return belief;
-  if (belief === 'halt')
-    halt('all_absent', `${absence.haltReason}. The last answer: ${toExcerpt(id.answer) || 'empty'}`);
-  if (belief !== 'ask again') return 'withheld';
-  retried('status');
-  id.before = absence.deletions;
-  return (await rest(askAgainAfterMs(id.asked++, random()))) ? 'ask again' : 'withheld';
+/** Whether an answer that does not accept the request is about its id: it settles the id, or has it retried although nothing was executed. */
+function isRefusal(verdict: Verdict): boolean {
+  if (verdict.kind === 'settle') return isGone(verdict.outcome) || verdict.outcome === 'failed';
+  return verdict.kind === 'retry' && !verdict.ambiguous;
 }
+
+/** Whether a refusal is about the id. `ask again`: it costs no attempt. */
+async function judge(
+  id: OpenId,
+  status: number,
+  isGone: boolean,
+  { refusals, judge, rest, retried, halt, random, retryDelaysMs }: DeleteIdDeps,
+): Promise<'believed' | 'unproven' | 'ask again' | 'withheld'> {
+  const { asked, wasAskedLater, refusedAt: before, doubtful: isInDoubt } = id;
+  const belief = await judge({ status, isGone, asked, wasAskedLater, before, isInDoubt });
+  if (belief === 'believed' || belief === 'unproven') return belief;
+  if (belief === 'halt') {
+    const { code, reason } = refusals.haltOf(status, isGone);
+    halt(code, `${reason}. The last answer: ${toExcerpt(id.answer) || 'empty'}`);
+  }
+  if (belief === 'halt' || belief === 'ended') return 'withheld';
+  retried('status');
+  id.refusedAt = refusals.moment;
+  id.wasAskedLater ||= belief === 'ask later';
+  return (await rest(waitsMs[belief](id.asked++, random(), retryDelaysMs))) ? 'ask again' : 'withheld';
+}
+
+/** The wait in ms before an id is asked for again. Random waits separate ids that were refused in a row, so that they do not stay in a row for ever. */
+const waitsMs = {
+  probe: () => 0,
+  'ask again': (asked: number, random: number) => (asked === 0 ? 3_000 : 2_000 + random * 3_000),
+  'ask later': (_asked: number, _random: number, [first = 0, second = first]: readonly number[]) => second,
+};
 
 function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): IdPassResult {
   switch (verdict.kind) {

@@ -36,12 +36,13 @@ const maxUnclaimed = 4;
  */
 const enqueueFunction = `${timeFunctions}${isEarlyFunction}${followClockFunction}${changeFunction}${haltFunctions}${sendableFunctions}${spentFunction}
 local function passesRung(runKey, auditKey)
-  local run = redis.call('HMGET', runKey, 'settled', 'expectAbsent', 'maxFailures', 'failuresAtRung')
+  local run = redis.call('HMGET', runKey, 'settled', 'expectAbsent', 'maxFailures', 'failuresAtRung', 'ids')
   local settled, failures, gone = tonumber(run[1]), failuresOf(runKey), goneOf(runKey)
   local isNoneDeleted = gone > 0 and gone + failures == settled
   failures = failures - tonumber(run[4] or '0')
-  local percent = string.match(run[3] or '', '^(.*)%%$')
-  local allowed = percent and settled * percent / 100 or tonumber(run[3] or '') or 0
+  -- A number for the whole run is a share for a part of it.
+  local percent, number = string.match(run[3] or '', '^(.*)%%$'), tonumber(run[3] or '')
+  local allowed = percent and settled * percent / 100 or number and settled * number / tonumber(run[5]) or 0
   local what = failures > allowed and failures .. ' of the first ' .. settled .. ' ids failed or are unknown'
     or isNoneDeleted and run[2] ~= '1' and 'none of the first ' .. settled .. ' ids was there'
   if not what then return true end

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../errors.ts';
 import { count } from '../format.ts';
-import { isGone, isSuccess, sumOutcomes } from '../model/outcome.ts';
+import { isGone, isSuccess, isUncertain, type Outcome, sumOutcomes } from '../model/outcome.ts';
 import { countPending, isFinalized, type Run } from './run.ts';
 
 /**
@@ -9,7 +9,7 @@ import { countPending, isFinalized, type Run } from './run.ts';
  *
  * well        every row needs no attention
  * left        some rows need attention
- * none_there  no id existed, without --expect-absent: the list, the resource or the API may be the wrong one
+ * none_there  nothing shows that any id existed, without --expect-absent: the list, the resource or the API may be the wrong one
  * mismatch    the counters do not add up to the rows of the list
  */
 export const conclusionExits = {
@@ -28,7 +28,7 @@ export function judgeRun(run: Judged): Conclusion | null {
   if (!isFinalized(run.state)) return null;
   // Before `finalizeTally`, no counter includes the open cells of a cancelled run.
   if (countPending(run) !== 0) return run.state === 'cancelled' && !run.tallied ? 'left' : 'mismatch';
-  if (isEveryIdAbsent(run)) return 'none_there';
+  if (isNoneThere(run)) return 'none_there';
   return sumOutcomes(run.counts, (outcome) => !isSuccess(outcome)) === 0 ? 'well' : 'left';
 }
 
@@ -37,14 +37,18 @@ export function wentWell(run: Judged): boolean {
   return judgeRun(run) === 'well';
 }
 
-function isEveryIdAbsent({ ids, counts, expectAbsent }: Judged): boolean {
-  // After a crash, some absent ids can only be reported as gone_unconfirmed.
-  return counts.absent > 0 && sumOutcomes(counts, isGone) === ids && !expectAbsent;
+function isNoneThere({ ids, counts, expectAbsent }: Judged): boolean {
+  // After a crash, some absent ids can only be reported as gone_unconfirmed. At the end of a list, they are unknown.
+  const mayBeMissing = (outcome: Outcome) => isGone(outcome) || isUncertain(outcome);
+  const isPerhapsOurs = (outcome: Outcome) => isGone(outcome) && isUncertain(outcome);
+  return sumOutcomes(counts, mayBeMissing) === ids && sumOutcomes(counts, isPerhapsOurs) < ids && !expectAbsent;
 }
 
 /** The problem of a whole run with this many ids, to follow "it is completed, but"; '' if its counts already show the problem. */
 export function conclusionText(conclusion: Conclusion | null, ids: number): string {
   if (conclusion === 'mismatch') return 'its counts do not add up';
   if (conclusion !== 'none_there') return '';
-  return ids === 1 ? 'its only id was not there' : `none of its ${count(ids)} ids was there`;
+  return ids === 1
+    ? 'nothing shows that its only id was there'
+    : `nothing shows that any of its ${count(ids)} ids was there`;
 }

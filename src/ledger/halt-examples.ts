@@ -3,10 +3,10 @@ import { visibleId } from '../model/visible.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { decodeLedgerChunk, type IdState, readCell } from './cell.ts';
-import { counts } from './halt-rules.ts';
+import { isUnexpected } from './halt-rules.ts';
 import { decodeIdsOfChunk } from './manifest.ts';
 import type { HaltCode, Run } from './run.ts';
-import { haltRules } from './thresholds.ts';
+import { unexpected } from './thresholds.ts';
 
 /** An id that shows why a run halted. `excerpt`: the server's answer, '' if none was kept. */
 export type HaltExample = { id: string; outcome: Outcome | 'pending'; code: string; excerpt: string };
@@ -38,9 +38,7 @@ export async function haltExamples(redis: RedisClient, run: Run): Promise<HaltEx
 export function haltSelection(run: Run): string {
   const isBehind = chooseBehind(run);
   if (isBehind === null) return '';
-  const rule = ruleOf(run);
-  const isChosen = (outcome: Outcome) => (outcome === 'absent' ? rule?.isAbsence === true : isFailure(outcome));
-  return sentOutcomes.filter((outcome) => run.counts[outcome] > 0 && isChosen(outcome)).join(',');
+  return sentOutcomes.filter((outcome) => run.counts[outcome] > 0 && isFailure(outcome)).join(',');
 }
 
 /** One line for people: `a-17: failed, http_403 "no right to delete"`. */
@@ -52,12 +50,7 @@ export function haltExampleText({ id, outcome, code, excerpt }: HaltExample): st
 function chooseBehind(run: Run): ((state: IdState) => boolean) | null {
   if (run.state !== 'halted' || run.halt === '') return null;
   if (byFailures.has(run.halt)) return ({ outcome }) => isFailure(outcome);
-  const rule = ruleOf(run);
-  return rule === undefined ? null : (state) => counts(rule, state);
-}
-
-function ruleOf(run: Run) {
-  return haltRules.find(({ halt }) => halt === run.halt);
+  return run.halt === unexpected.halt ? isUnexpected : null;
 }
 
 function numbersFrom(from: number, end: number): number[] {

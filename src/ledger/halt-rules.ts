@@ -1,117 +1,48 @@
-import { count, plural } from '../format.ts';
 import { codeOfStatus, isFailure, isGone, rankOf, type SentOutcome, sentOutcomes } from '../model/outcome.ts';
 import type { StatusRange } from '../model/status.ts';
 import { noteAuditLua } from './audit.ts';
 import type { IdState } from './cell.ts';
 import type { HaltCode } from './run.ts';
+import { refusals, refusalsInARow, unexpected } from './thresholds.ts';
 
-/**
- * When answers of one kind halt a whole run. It counts ids that were settled since the run was last started, over all processes. Each limit that is
- * set halts the run.
- */
-export type HaltRule = {
-  halt: HaltCode;
-  /** Statuses of ids that ended `failed` or `unknown`, as ranges that include both ends. */
-  statuses: readonly StatusRange[];
-  /** Whether successes are among these statuses. They never count. */
-  hasSuccesses?: boolean;
-  /** Whether ids that ended `absent` count here, whatever their status. */
-  isAbsence?: boolean;
-  /** Number of ids at which the run halts. */
-  count?: number;
-  /** Number of ids in a row at which a process halts the run, before they are settled; see `delete/absence.ts`. */
-  inARow?: number;
-  /** Number N: halts if the first N ids are all counted. */
-  allOfFirst?: number;
-  /** Halts if more than `over` percent of the ids are counted, once there are at least `after` ids. */
-  percent?: { over: number; after: number };
-  /** The reason and the advice. {count} and {total} are replaced with the numbers, {statuses} with the statuses. */
-  reason: string;
-};
-
-/** Whether a rule counts an id with this outcome. The update script does the same in Lua. */
-export function counts({ statuses, isAbsence }: HaltRule, { outcome, status }: IdState): boolean {
-  if (outcome === 'absent') return isAbsence === true;
-  return isFailure(outcome) && statuses.some(([from, to]) => status !== null && status >= from && status <= to);
-}
-
-/** Writes the statuses of a rule for people: `405, 406, 501-505`. */
-export function ruleStatusesText({ statuses }: HaltRule): string {
-  return statuses.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(', ');
-}
-
-/** Describes when a rule halts a run: `all of the first 20 ids, or over 10 % of the ids once there are 1,000`; `50 ids in a row, or …`. */
-export function describeHaltRule({ count: times, inARow, allOfFirst, percent }: HaltRule): string {
-  const limits = [
-    times && plural(times, 'ids'),
-    inARow && `${inARow} ids in a row`,
-    allOfFirst && `all of the first ${allOfFirst} ids`,
-    percent && `over ${percent.over} % of the ids once there are ${count(percent.after)}`,
+/** The answers that halt a run, for people. */
+export function describeHalts(): { halt: HaltCode; when: string; answer: string }[] {
+  const when = `${refusalsInARow} ids in a row`;
+  return [
+    {
+      halt: unexpected.halt,
+      when: `${unexpected.count} ids`,
+      answer: `${statusesIn(unexpected.statuses)} other than a success`,
+    },
+    ...refusals.map(({ halt, statuses }, i) => ({
+      halt,
+      when,
+      answer: i === refusals.length - 1 ? `any other of ${statusesIn(statuses)}` : statusesIn(statuses),
+    })),
   ];
-  return limits.filter(Boolean).join(', or ');
 }
 
-/** Describes the answers that a rule counts: `403`; `200-399 other than a success`; `404, 410, unless --expect-absent`. */
-export function describeHaltStatuses(rule: HaltRule): string {
-  const except = rule.hasSuccesses ? ' other than a success' : '';
-  return `${ruleStatusesText(rule)}${except}${rule.isAbsence ? ', unless --expect-absent' : ''}`;
+function statusesIn(ranges: readonly StatusRange[]): string {
+  return ranges.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(', ');
 }
 
-const codes = 512;
-const never = 1e15;
-
-/**
- * A Lua table by rank, without the ranks that no rule counts. Each entry is a string with one digit for each code of a cell: the number of the rule
- * that counts it, from 1, or 0. The same as `counts` above.
- */
-export function ruleOfCodeLua(rules: readonly HaltRule[]): string {
-  const byStatus = new Array<number>(codes).fill(0);
-  for (const [i, { statuses }] of rules.entries()) {
-    for (const [from, to] of statuses) byStatus.fill(i + 1, codeOfStatus(from), codeOfStatus(to) + 1);
-  }
-  const absent = new Array<number>(codes).fill(ruleOfAbsence(rules));
-  const counted = sentOutcomes.filter((outcome) => outcome === 'absent' || isFailure(outcome));
-  const digits = (outcome: SentOutcome) => (outcome === 'absent' ? absent : byStatus).join('');
-  return `{${counted.map((outcome) => `[${rankOf(outcome)}] = '${digits(outcome)}'`).join(', ')}}`;
-}
-
-/** The number of the rule that counts absent ids, or 0. */
-export function ruleOfAbsence(rules: readonly HaltRule[]): number {
-  return rules.findIndex(({ isAbsence }) => isAbsence) + 1;
-}
-
-/** Writes the rules as a Lua table; a missing limit becomes a limit that is never reached. */
-export function haltRulesLua(rules: readonly HaltRule[]): string {
-  return `{${rules.map(ruleLua).join(', ')}}`;
-}
-
-function ruleLua(rule: HaltRule): string {
-  const { halt, count = never, allOfFirst = never, percent = { over: 100, after: never } } = rule;
-  const reason = rule.reason.replace('{statuses}', ruleStatusesText(rule));
-  const limits = `count = ${count}, first = ${allOfFirst}, over = ${percent.over}, after = ${percent.after}`;
-  return `{halt = '${halt}', field = '${counterOf(rule)}', ${limits}, reason = ${JSON.stringify(reason)}}`;
-}
-
-/** The number of ids with an outcome from which a share of failures of any kind (`--max-failures`) can halt a run. */
+/** The number of ids with an outcome from which a share of failures (`--max-failures`) can halt a run. */
 export const failuresAfter = 100;
 
-/**
- * A Lua expression: whether a share can be judged at `now` ids but could not at `before` ids. Then it may be over its limit even if the last ids
- * succeeded.
- */
-export function reachesShareLua(rules: readonly HaltRule[], before: string, now: string): string {
-  const samples = new Set([failuresAfter, ...rules.flatMap(({ percent }) => percent?.after ?? [])]);
-  return [...samples].map((ids) => `${before} < ${ids} and ${now} >= ${ids}`).join(' or ');
+/** Whether an id ended with an unexpected answer. The update script does the same in Lua. */
+export function isUnexpected({ outcome, status }: IdState): boolean {
+  return (
+    isFailure(outcome) && unexpected.statuses.some(([from, to]) => status !== null && status >= from && status <= to)
+  );
 }
 
-/** The names of the rules' counters, as the inside of a Lua list. */
-export function countersLua(rules: readonly HaltRule[]): string {
-  return rules.map((rule) => `'${counterOf(rule)}'`).join(', ');
-}
-
-/** The field of the run record that counts the answers of a rule. */
-function counterOf({ halt }: HaltRule): string {
-  return `seen:${halt}`;
+/** A Lua expression: whether a settled cell with this rank and code ended with an unexpected answer. The same as `isUnexpected`. */
+export function isUnexpectedLua(rank: string, code: string): string {
+  const failures = sentOutcomes.filter(isFailure).map((outcome) => `${rank} == ${rankOf(outcome)}`);
+  const codes = unexpected.statuses.map(
+    ([from, to]) => `${code} >= ${codeOfStatus(from)} and ${code} <= ${codeOfStatus(to)}`,
+  );
+  return `(${failures.join(' or ')}) and (${codes.join(' or ')})`;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { keys } from '../redis/keys.ts';
 import { writeTimesFunction } from './cell.ts';
-import { type HaltRule, reachesShareLua } from './halt-rules.ts';
+import { failuresAfter } from './halt-rules.ts';
 import type { KnownUpdate } from './known-cells.ts';
 import { isEarlyFunction } from './start-time.lua.ts';
 
@@ -14,14 +14,14 @@ import { isEarlyFunction } from './start-time.lua.ts';
  *       9 1 = every id of the chunk is settled then: it is returned
  * returns 1, or 0 if it did nothing
  */
-export const knownUpdateLua = (rules: readonly HaltRule[]) => `${writeTimesFunction}${isEarlyFunction}
+export const knownUpdateLua = `${writeTimesFunction}${isEarlyFunction}
 local run = redis.call('HMGET', KEYS[2], 'state', 'ids', 'settled', 'settledAtStart', 'startsAt')
 local deleted = tonumber(ARGV[6])
 if run[1] ~= 'running' or isEarly(run[5]) or redis.call('HGET', KEYS[3], ARGV[1]) ~= ARGV[2] then return 0 end
 if deleted > 0 then
   local settled = tonumber(run[3])
   local since = settled - tonumber(run[4] or '0')
-  if settled + deleted >= tonumber(run[2]) or ${reachesShareLua(rules, 'since', 'since + deleted')} then return 0 end
+  if settled + deleted >= tonumber(run[2]) or since < ${failuresAfter} and since + deleted >= ${failuresAfter} then return 0 end
 end
 if redis.call('GETRANGE', KEYS[1], ARGV[3], ARGV[3] + #ARGV[4] - 1) ~= ARGV[4] then return 0 end
 redis.call('SETRANGE', KEYS[1], ARGV[3], ARGV[5])

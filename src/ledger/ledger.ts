@@ -23,7 +23,6 @@ import {
   returnChunkLua,
 } from './chunks.lua.ts';
 import { serverIdentityArguments } from './doubt.lua.ts';
-import type { HaltRule } from './halt-rules.ts';
 import { KnownCells } from './known-cells.ts';
 import { knownUpdateArguments, knownUpdateLua } from './known-update.lua.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
@@ -122,11 +121,10 @@ type Scripts = {
 export const noEpoch = -1;
 
 /**
- * Opens the ledger on a connection that fails fast: a lost Redis is an error at once, never a queue of stale writes. `haltRules`: the answers that
- * halt a run. `now` is for tests with a time of their own, in ms since 1970; '' = the time of Redis.
+ * Opens the ledger on a connection that fails fast: a lost Redis is an error at once, never a queue of stale writes. `now` is for tests with a time of their own, in ms since 1970; '' = the time of Redis.
  */
-export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], now: () => number | '' = () => '') {
-  const scripts = defineScripts(redis, haltRules);
+export function openLedger(redis: RedisClient, now: () => number | '' = () => '') {
+  const scripts = defineScripts(redis);
   const servers = cacheServerIdentity(redis);
   const misfits = new Misfits(redis);
   return {
@@ -292,15 +290,15 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
   };
 }
 
-function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
-  redis.defineCommand('expungeUpdate', { numberOfKeys: 4, lua: updateLua(haltRules) });
-  redis.defineCommand('expungeKnownUpdate', { numberOfKeys: 3, lua: knownUpdateLua(haltRules) });
+function defineScripts(redis: RedisClient) {
+  redis.defineCommand('expungeUpdate', { numberOfKeys: 4, lua: updateLua });
+  redis.defineCommand('expungeKnownUpdate', { numberOfKeys: 3, lua: knownUpdateLua });
   redis.defineCommand('expungeEnqueue', { numberOfKeys: 4, lua: enqueueLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 6, lua: claimLua });
   redis.defineCommand('expungeReturnChunk', { numberOfKeys: 4, lua: returnChunkLua });
   redis.defineCommand('expungeKeepalive', { numberOfKeys: 2, lua: keepaliveLua });
   redis.defineCommand('expungeReclaim', { numberOfKeys: 4, lua: reclaimLua });
-  redis.defineCommand('expungeSteer', { numberOfKeys: 4, lua: steerLua(haltRules) });
+  redis.defineCommand('expungeSteer', { numberOfKeys: 4, lua: steerLua });
   redis.defineCommand('expungeChangeRate', { numberOfKeys: 2, lua: changeRateLua });
   redis.defineCommand('expungeHasOrphans', { numberOfKeys: 3, lua: hasOrphansLua });
   redis.defineCommand('expungeRecover', { numberOfKeys: 4, lua: recoverLua });

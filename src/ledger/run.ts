@@ -32,7 +32,7 @@ export const haltCodes = [
   'unexpected_answers',
   'wrong_endpoint',
   'forbidden',
-  'refused_input',
+  'refused',
   'all_absent',
   'max_failures',
   'canary',
@@ -130,7 +130,7 @@ export type Run = RunRules & {
 };
 
 /** The schema number: the form of everything that a run stores. Processes leave runs with another number as they are. */
-export const schemaVersion = 8;
+export const schemaVersion = 9;
 
 const finalizedStates: readonly RunState[] = ['completed', 'cancelled'];
 

@@ -2,7 +2,7 @@ import { finalizeFunction, followClockFunction } from './active-time.lua.ts';
 import { noteAuditLua } from './audit.ts';
 import { revisionFunctions } from './changes.lua.ts';
 import { checkServerFunction } from './doubt.lua.ts';
-import { countersLua, type HaltRule, haltFunctions } from './halt-rules.ts';
+import { haltFunctions } from './halt-rules.ts';
 
 /** The number of lifted pauses that a run remembers, and of operators that can pause it at once. */
 const keptPauses = 50;
@@ -79,9 +79,7 @@ end
  *       8 names this action  9 the revision that was seen, or ''  10… facts about the Redis process
  * returns {state before or 'missing', state after, 1 if anything was changed, -1 if a start was refused because the run has changed since}
  */
-export const steerLua = (
-  rules: readonly HaltRule[],
-) => `${checkServerFunction}${finalizeFunction}${followClockFunction}${haltFunctions}${revisionFunctions}${pausesFunction}
+export const steerLua = `${checkServerFunction}${finalizeFunction}${followClockFunction}${haltFunctions}${revisionFunctions}${pausesFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return {'missing', 'missing', 0} end
 local now = redisTime()
@@ -154,7 +152,7 @@ if next == 'running' then
   -- Nor does a --stop-at stop it if that time has passed since. A new run has not been stopped: it sends nothing after its own --stop-at.
   local stopAt = state ~= 'planned' and redis.call('HGET', KEYS[1], 'stopAt')
   if stopAt and tonumber(stopAt) <= now then redis.call('HDEL', KEYS[1], 'stopAt') end
-  for _, counter in ipairs({${countersLua(rules)}}) do redis.call('HDEL', KEYS[1], counter) end
+  redis.call('HDEL', KEYS[1], 'unexpected')
   redis.call('HSETNX', KEYS[1], 'startedAt', now)
   -- A run whose cells were all settled while it was not running has nothing left to do.
   local counts = redis.call('HMGET', KEYS[1], 'ids', 'settled')

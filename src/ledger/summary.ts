@@ -62,7 +62,7 @@ const haltExits: Record<HaltCode, ErrorCode> = {
   unexpected_answers: 'GUARD',
   wrong_endpoint: 'GUARD',
   forbidden: 'GUARD',
-  refused_input: 'GUARD',
+  refused: 'GUARD',
   all_absent: 'GUARD',
   max_failures: 'GUARD',
   canary: 'GUARD',

@@ -1,60 +1,72 @@
-import { statusesText, statusRanges } from '../model/status.ts';
-import type { HaltRule } from './halt-rules.ts';
+import { parseStatusRanges, type StatusRange, statusRanges } from '../model/status.ts';
+import type { HaltCode } from './run.ts';
 
-/** The number of absent ids that halts a run while nothing is deleted. */
-export const absentInARow = 50;
+/** The number of equal refusals in a row, over all processes, from which a run sends one id at a time. */
+export const refusalsInARow = 20;
 
-/**
- * The rules that halt a run, over all processes: answers that suggest that something is wrong with the run as a whole, not with one id. An answer
- * counts by its status, even if `--on-status` gives it another meaning. An id with the outcome `absent` counts as absent.
- */
-export const haltRules: readonly HaltRule[] = [
+/** The number of ids that are sent one at a time then; if all of them are refused, the run halts. */
+export const probes = 4;
+
+/** What it means that an API refuses ids in a row with one status. */
+export type Refusal = {
+  halt: HaltCode;
+  statuses: readonly StatusRange[];
+  /** What the API did with the ids. */
+  said: string;
+  /** What may be wrong, after `Perhaps`. */
+  advice: string;
+};
+
+/** The first row that matches decides. An id with the outcome `absent` counts for the first row, whatever its status. */
+export const refusals: readonly Refusal[] = [
   {
-    halt: 'unexpected_answers',
-    statuses: statusRanges('unexpected'),
-    hasSuccesses: true,
-    count: 3,
-    reason:
-      '{count} answers did not say whether the object is deleted (another 2xx, a page, a redirect or a 406): ' +
-      'something other than the API may be answering, for example a login page; check --base-url',
-  },
-  {
-    halt: 'wrong_endpoint',
-    statuses: [[405, 405], [415, 415], ...statusRanges('unsupported')],
-    count: 3,
-    reason: '{count} answers said that nothing can be deleted there ({statuses}): check --base-url and --resource',
+    halt: 'all_absent',
+    statuses: statusRanges('gone'),
+    said: 'were not there',
+    advice: 'the API was being deployed, or --base-url, --resource or the account of the token is wrong',
   },
   {
     halt: 'forbidden',
     statuses: statusRanges('forbidden'),
-    allOfFirst: 20,
-    percent: { over: 10, after: 1_000 },
-    reason:
-      '{count} of {total} ids were forbidden ({statuses}): the token may lack the right to delete them, or belong to another account; if the API answers so above its rate, --on-status 403=wait waits',
+    said: 'were forbidden',
+    advice:
+      'the token lacks the right to delete them, or belongs to another account; ' +
+      'if the API answers so above its rate, --on-status 403=wait waits',
   },
   {
-    halt: 'refused_input',
-    statuses: [
-      [400, 400],
-      [412, 414],
-      [417, 417],
-      [422, 422],
-      [428, 428],
-      [431, 431],
-    ],
-    percent: { over: 20, after: 200 },
-    reason:
-      '{count} of {total} ids were refused as they are ({statuses}): check whether the list holds ids of this kind',
+    halt: 'wrong_endpoint',
+    statuses: [...parseStatusRanges('405, 415'), ...statusRanges('unsupported')],
+    said: 'were refused as if nothing can be deleted there',
+    advice: '--base-url or --resource is wrong',
   },
   {
-    halt: 'all_absent',
-    statuses: statusRanges('gone'),
-    isAbsence: true,
-    inARow: absentInARow,
-    allOfFirst: absentInARow,
-    percent: { over: 50, after: 1_000 },
-    reason:
-      `{count} of {total} ids were not there (${statusesText('gone')}): check --base-url, --resource and the account of the token; ` +
-      'if they are expected to be gone, resume with --expect-absent',
+    halt: 'refused',
+    statuses: [[400, 499]],
+    said: 'were refused',
+    advice: 'the list holds ids of another kind',
   },
 ];
+
+const absence = refusals[0]!;
+
+export function refusalOf(status: number, isGone: boolean): Refusal {
+  if (isGone) return absence;
+  return (
+    refusals.find(({ statuses }) => statuses.some(([from, to]) => status >= from && status <= to)) ?? refusals.at(-1)!
+  );
+}
+
+/** How to say that refusals with a status are expected: `--expect-absent`, `--expect 403`. */
+export function expectFlag(status: number, isGone: boolean): string {
+  return isGone ? '--expect-absent' : `--expect ${status}`;
+}
+
+/** Answers that may come from something other than the API; an id that ends `unknown` or `failed` with one counts. */
+export const unexpected = {
+  halt: 'unexpected_answers',
+  statuses: statusRanges('unexpected'),
+  count: 3,
+  reason:
+    '{count} answers did not say whether the object is deleted (another 2xx, a page, a redirect or a 406): ' +
+    'something other than the API may be answering, for example a login page; check --base-url',
+} as const;

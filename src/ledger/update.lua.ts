@@ -1,15 +1,8 @@
 import { finalizeFunction } from './active-time.lua.ts';
 import { cellConstants, headerBytes, timePlaceLua, writeTimesFunction } from './cell.ts';
-import {
-  countersLua,
-  failuresAfter,
-  type HaltRule,
-  haltFunctions,
-  haltRulesLua,
-  ruleOfAbsence,
-  ruleOfCodeLua,
-} from './halt-rules.ts';
+import { failuresAfter, haltFunctions, isUnexpectedLua } from './halt-rules.ts';
 import { isEarlyFunction } from './start-time.lua.ts';
+import { unexpected } from './thresholds.ts';
 
 /**
  * The ledger update: merges results into their cells, then marks the next batch before its requests are sent. Running it twice with the same
@@ -21,9 +14,7 @@ import { isEarlyFunction } from './start-time.lua.ts';
  *   cells: 2 bytes for each index of ARGV 4, in that order: its cell now. Settled = another holder settled it first. Empty if the run isn't
  *   running or doesn't start yet, or another holder has the chunk: then the state is 'stale'. State 'missing' or 'broken': as in claimLua
  */
-export const updateLua = (
-  rules: readonly HaltRule[],
-) => `${finalizeFunction}${isEarlyFunction}${haltFunctions}${writeTimesFunction}${cellConstants}
+export const updateLua = `${finalizeFunction}${isEarlyFunction}${haltFunctions}${writeTimesFunction}${cellConstants}
 local header = ${headerBytes}
 local byte, char = string.byte, string.char
 local results, wanted = ARGV[3], ARGV[4]
@@ -56,10 +47,9 @@ for i = low, high do
 end
 
 -- 1. Merge. A finalized run only counts late results.
-local ruleOfCode = ${ruleOfCodeLua(rules)} -- by rank
 local change, attempts, settled, changed, late = {}, 0, 0, false, 0 -- change: by rank
 for rank = 1, #outcomes do change[rank] = 0 end
-local found = {} -- by rule of section 2
+local found = 0 -- ids with an unexpected answer
 local timed, isAnyTimed = {}, false -- places of times
 for at = 1, #results, 4 do
   local a, b, c, d = byte(results, at, at + 3)
@@ -91,10 +81,8 @@ for at = 1, #results, 4 do
       change[rank] = change[rank] + 1
       timed[${timePlaceLua('i', 'sent')}] = true
       isAnyTimed = true
-      if ruleOfCode[rank] and oldRank == 0 then
-        local rule = byte(ruleOfCode[rank], new % attemptsStep + 1) - 48
-        if rule > 0 then found[rule] = (found[rule] or 0) + 1 end
-      end
+      local code = new % attemptsStep
+      if oldRank == 0 and (${isUnexpectedLua('rank', 'code')}) then found = found + 1 end
     end
     cells[i] = new
     changed = true
@@ -106,8 +94,7 @@ end
 if attempts ~= 0 then redis.call('HINCRBY', KEYS[2], 'attempts', attempts) end
 if late > 0 then redis.call('HINCRBY', KEYS[2], 'late', late) end
 
--- 2. Finalize the run with its last id, or halt it by a rule. All results that a rule counts pass here, so it counts over all processes. A share of
--- earlier failures counts from a number of ids on, so an update can halt a run although all its own ids were deleted.
+-- 2. Finalize the run with its last id, or halt it. All results pass here, so the limits count over all processes.
 if settled > 0 then
   local total = redis.call('HINCRBY', KEYS[2], 'settled', settled)
   if total == tonumber(run[2]) then
@@ -115,20 +102,16 @@ if settled > 0 then
     redis.call('HSET', KEYS[2], 'reason', '')
     finalize(state, false, KEYS[2], KEYS[3], KEYS[4])
   end
-  local kept = redis.call('HMGET', KEYS[2], unpack({'settledAtStart', 'expectAbsent', 'maxFailures', ${countersLua(rules)}}))
-  local since = total - tonumber(kept[1] or '0')
-  for i, rule in ipairs(${haltRulesLua(rules)}) do
-    local n = found[i] and redis.call('HINCRBY', KEYS[2], rule.field, found[i]) or tonumber(kept[3 + i] or '0')
-    local isOver = n >= rule.count or n == since and n >= rule.first or since >= rule.after and n * 100 > rule.over * since
-    local isExpected = kept[2] == '1' and i == ${ruleOfAbsence(rules)}
-    if isOver and not isExpected and state == 'running' then
+  if found > 0 then
+    local n = redis.call('HINCRBY', KEYS[2], 'unexpected', found)
+    if n >= ${unexpected.count} and state == 'running' then
       state = 'halted'
-      local reason = string.gsub(rule.reason, '{(%a+)}', {count = n, total = since})
-      halt(KEYS[2], KEYS[4], rule.halt, reason)
+      halt(KEYS[2], KEYS[4], '${unexpected.halt}', (string.gsub(${JSON.stringify(unexpected.reason)}, '{count}', n)))
     end
   end
+  local kept = redis.call('HMGET', KEYS[2], 'settledAtStart', 'maxFailures')
+  local since, limit = total - tonumber(kept[1] or '0'), kept[2] or ''
   -- The operator's limit for failures of any kind.
-  local limit = kept[3] or ''
   if limit ~= '' and state == 'running' then
     local n, percent = failuresSinceStart(KEYS[2]), tonumber(string.match(limit, '^(.*)%%$'))
     if percent and since >= ${failuresAfter} and n * 100 > percent * since or not percent and n > (tonumber(limit) or math.huge) then

@@ -2,7 +2,7 @@ import type { RedisClient } from '../redis/client.ts';
 import { leaseFunction } from './lease.lua.ts';
 import type { Unused } from './permits.ts';
 
-type PaceKeys = { run: string; members: string; quotas: string; absent: string };
+type PaceKeys = { run: string; members: string; quotas: string; refusals: string };
 
 /** The answer of Redis about a run; see `runPaceLua`. `rate`: as stored, '' = none. Times are ms of the Redis clock. */
 export type PermitReply = {
@@ -20,22 +20,29 @@ export type PermitReply = {
   nextAt: number;
 };
 
-/** The same, and the facts about ids that are not there, which the processes of the run need. */
+/** The same, and what the processes of the run need to judge refusals. */
 export type PaceReply = PermitReply & {
-  expectAbsent: boolean;
-  /** The streaks that the other processes saw in the last 3 s. */
-  absent: readonly Streaks[];
+  /** Refusals that are expected: ids that are not there, and these statuses. */
+  expected: { absent: boolean; statuses: readonly number[] };
+  /** What the other processes reported in the last 3 s. */
+  others: readonly ProcessReport[];
 };
 
-/** Numbers of ids in a row that were not there in a process: in its longest streak of the last seconds, and in its present one. */
-export type Streaks = { longest: number; lasting: number };
+/**
+ * How long ago a process saw an accepted request, and for each status how many ids were refused with it in a row: in the longest streak of the last
+ * seconds, and in the present one.
+ */
+export type ProcessReport = {
+  acceptedAgoMs: number;
+  streaks: readonly { status: number; longest: number; lasting: number }[];
+};
 
 /** `closed`: a window of the run and when it opens, if this process finds it closed: ms of the Redis clock, 0 = it is open. */
 export type PaceCall = {
   process: string;
   wants: boolean;
   till: string;
-  absent?: Streaks | null;
+  report?: ProcessReport | null;
   closed?: { window: string; until: number };
 } & Unused;
 
@@ -45,19 +52,20 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
   const scripts = redis as unknown as { expungeRunPace(...args: (string | number)[]): Promise<(string | number)[]> };
   return async (
     keys: PaceKeys,
-    { process, wants, till, unused, unusedSince, closed, absent }: PaceCall,
+    { process, wants, till, unused, unusedSince, closed, report }: PaceCall,
   ): Promise<PaceReply> => {
     const args = [process, wants ? 1 : 0, till, unused, now(), closed?.window ?? '', Math.ceil(closed?.until ?? 0)];
     const reply = await scripts.expungeRunPace(
       keys.run,
       keys.members,
       keys.quotas,
-      keys.absent,
+      keys.refusals,
       ...args,
       unusedSince,
-      absent ? `${absent.longest} ${absent.lasting}` : '',
+      report ? writeReport(report) : '',
     );
-    const [state, rate, at, first, gap, count, quotaUntil, nextAt, window, expected, ...others] = reply.map(String);
+    const [state, rate, at, first, gap, count, quotaUntil, nextAt, window, expectAbsent, expect, ...others] =
+      reply.map(String);
     return {
       state: state!,
       rate: rate!,
@@ -68,15 +76,29 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
       quotaUntil: Number(quotaUntil),
       nextAt: Number(nextAt),
       window: window!,
-      expectAbsent: expected === '1',
-      absent: others.map(readStreaks),
+      expected: { absent: expectAbsent === '1', statuses: expect === '' ? [] : expect!.split(',').map(Number) },
+      others: others.map(readReport),
     };
   };
 }
 
-function readStreaks(text: string): Streaks {
-  const [longest, lasting] = text.split(' ').map(Number);
-  return { longest: longest!, lasting: lasting! };
+const longAgoMs = 1e9;
+
+function writeReport({ acceptedAgoMs, streaks }: ProcessReport): string {
+  const texts = streaks.map(({ status, longest, lasting }) => `${status} ${longest} ${lasting}`);
+  return [Math.min(longAgoMs, Math.ceil(acceptedAgoMs)), ...texts].join(',');
+}
+
+/** Reads a report, after its age in ms. */
+function readReport(text: string): ProcessReport {
+  const [agoMs = '', acceptedAgoMs = '', ...streaks] = text.split(',');
+  return {
+    acceptedAgoMs: Number(agoMs) + Number(acceptedAgoMs),
+    streaks: streaks.map((one) => {
+      const [status = 0, longest = 0, lasting = 0] = one.split(' ').map(Number);
+      return { status, longest, lasting };
+    }),
+  };
 }
 
 /**
@@ -85,16 +107,16 @@ function readStreaks(text: string): Streaks {
  *
  * It also records in the run when a used-up quota has room again, for people, and when its window opens, because no chunk is enqueued before.
  *
- * KEYS  1 run  2 members  3 quotas  4 ids that are not there
+ * KEYS  1 run  2 members  3 quotas  4 reports about refusals
  * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME
  *       6 its window as known there  7 when that opens, 0 = it is open  8 when the first of those permits was leased
- *       9 its streaks of ids that are not there, '' = none: the longest and the lasting one
+ *       9 its report about refusals, '' = none
  * returns {state, 'early', 'overdue' or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
- *       when the next free permit is due or 0, window or '', '1' with --expect-absent, then ARGV 9 of each other process that reported one in the
- *       last 3 s}; times in ms of the Redis clock
+ *       when the next free permit is due or 0, window or '', '1' with --expect-absent, --expect, then the report of each other process of the last
+ *       3 s, after its age in ms}; times in ms of the Redis clock
  */
 const runPaceLua = `${leaseFunction}
-local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'tat', 'owed', 'leasedAt', 'window', 'closedUntil', 'stopAt', 'expectAbsent', 'startsAt')
+local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'tat', 'owed', 'leasedAt', 'window', 'closedUntil', 'stopAt', 'expectAbsent', 'startsAt', 'expect')
 local limits = parseRate(run[2])
 local now = redisNow(ARGV[5])
 if run[1] and run[6] == ARGV[6] and (run[7] or '0') ~= ARGV[7] then
@@ -106,15 +128,16 @@ if run[1] == 'running' and run[10] and now < tonumber(run[10]) then run[1] = 'ea
 local function answered(...)
   local answer = {...}
   answer[#answer + 1] = run[9] or ''
+  answer[#answer + 1] = run[11] or ''
   if run[1] and ARGV[9] ~= '' then
-    redis.call('HSET', KEYS[4], ARGV[1], string.format('%s %.0f', ARGV[9], now))
+    redis.call('HSET', KEYS[4], ARGV[1], string.format('%.0f,%s', now, ARGV[9]))
     redis.call('PEXPIRE', KEYS[4], 60000)
   end
   local told = redis.call('HGETALL', KEYS[4])
   for i = 1, #told, 2 do
-    local streaks, at = string.match(told[i + 1], '^(%d+ %d+) (%d+)$')
+    local at, report = string.match(told[i + 1], '^(%d+),(.*)$')
     if now - tonumber(at) > 3000 then redis.call('HDEL', KEYS[4], told[i])
-    elseif told[i] ~= ARGV[1] then answer[#answer + 1] = streaks end
+    elseif told[i] ~= ARGV[1] then answer[#answer + 1] = string.format('%.0f,%s', now - tonumber(at), report) end
   end
   return answer
 end

@@ -51,7 +51,7 @@ const table = {
     isAlwaysShown: true,
     means: 'rejected by the API; presumably still exists',
   },
-  unknown: { by: 'answer', rank: 2, isSuccess: false, means: 'may have been executed; no definite answer came' },
+  unknown: { by: 'answer', rank: 2, isSuccess: false, means: 'no answer shows whether it is gone' },
   not_attempted: { by: 'finalization', isSuccess: false, means: 'never sent' },
   rejected: { by: 'reading', isSuccess: false, means: 'not usable as an id; never sent' },
   duplicate: { by: 'reading', isSuccess: true, means: 'listed earlier; sent once' },

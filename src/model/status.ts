@@ -134,6 +134,12 @@ export function isAmbiguous(status: number): boolean {
   return findStatusFacts(status).isAmbiguous;
 }
 
+/** Whether an answer with this status refuses its id: nothing was executed, and it is not about the token, the rate or the API as a whole. */
+export function isRefusal(status: number): boolean {
+  const { meaning, isAmbiguous } = findStatusFacts(status);
+  return !isAmbiguous && ['failed', 'gone', 'retry'].includes(meaning);
+}
+
 /** The statuses in words: `404 or 410`. */
 export function statusesText(name: StatusClass): string {
   return table[name].answers.replace(/, (?=[^,]*$)/, ' or ');

@@ -1,7 +1,6 @@
 import type { Config } from '../config/settings.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { openLedger } from '../ledger/ledger.ts';
-import { haltRules } from '../ledger/thresholds.ts';
 import { withAccess } from '../redis/access.ts';
 import { addressFromUrl, type RedisAddress } from '../redis/address.ts';
 import { closeQueueConnection, connectLedger, openQueueConnection, ready } from '../redis/connect.ts';
@@ -75,7 +74,7 @@ async function ask<T>(
   signal.addEventListener('abort', close, { once: true });
   try {
     await ready(redis, address, lookMs);
-    const session = { redis, ledger: openLedger(redis, haltRules), queueConnection };
+    const session = { redis, ledger: openLedger(redis), queueConnection };
     return await body(session).then(
       (found) => ({ found }),
       (error) => refusalOf(error),

@@ -3,7 +3,6 @@ import { ExpungeError } from '../errors.ts';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
 import { isIdle } from '../ledger/list-runs.ts';
 import { findRunId, type Run, readRun, schemaVersion } from '../ledger/run.ts';
-import { haltRules } from '../ledger/thresholds.ts';
 import type { Reach } from '../model/target.ts';
 import type { RedisAddress } from '../redis/address.ts';
 import { checkRedis, type RedisFacts } from '../redis/boot-check.ts';
@@ -86,7 +85,7 @@ async function withRedisAt<T>(address: RedisAddress, body: (session: EarlySessio
   });
   const queueConnection = openQueueConnection(address);
   try {
-    const ledger = openLedger(redis, haltRules);
+    const ledger = openLedger(redis);
     return await body({ redis, ledger, queueConnection, address, connectionError: () => connectionError });
   } catch (error) {
     throw isRedisError(error) ? unreachable(address, describeRedisError(error)) : error;

@@ -89,10 +89,10 @@ export const runKeys = {
     writers: ['history/history.lua.ts'],
     expires: runEnd,
   },
-  absent: {
-    key: (run: string) => `expunge:{${run}}:absent`,
+  refusals: {
+    key: (run: string) => `expunge:{${run}}:refusals`,
     type: 'hash',
-    contents: 'per process, how many ids in a row did not exist, and when',
+    contents: 'per process, how many ids in a row were refused with one status, and when',
     writers: ['limiter/run-pace.ts'],
     expires: '60 s',
   },

@@ -3,6 +3,7 @@ import { describeBodies } from '../ledger/bodies.ts';
 import { type HaltExample, haltExampleText } from '../ledger/halt-examples.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import {
+  codeOfStatus,
   isUncertain,
   isWorthAnotherRun,
   type Outcome,
@@ -10,9 +11,11 @@ import {
   outcomes,
   outcomeText,
   sumOutcomes,
+  textOfCode,
 } from '../model/outcome.ts';
 import { rehearsalMark, rehearsalPrefix, rehearsalText } from '../model/rehearsal.ts';
 import { readDefinitions } from '../model/resource.ts';
+import { statusRanges } from '../model/status.ts';
 import type { ToType } from '../model/to-type.ts';
 import { visibleId, visibleLine } from '../model/visible.ts';
 import { plainStyle, type Style } from './style.ts';
@@ -27,7 +30,7 @@ export type EndingKind = 'completed' | 'cancelled' | 'halted' | Interrupted | 'd
 type Interrupted = 'interrupted' | 'paused' | 'cancelling' | 'left';
 
 /** Ids that failed for the same reason, with a few examples. */
-type FailureGroup = { code: string; count: number; samples: readonly string[] };
+type FailureGroup = { outcome: Outcome; code: string; count: number; samples: readonly string[] };
 
 export type Ending = {
   toType: ToType; // for the reader
@@ -42,7 +45,7 @@ export type Ending = {
   brakes: readonly string[]; // what the brakes did in a rehearsal
   rows: number;
   ids: number;
-  isEveryIdAbsent: boolean; // whether none of the ids existed, without --expect-absent
+  isNoneThere: boolean; // whether nothing shows that any id existed, without --expect-absent
   pending: number;
   counts: OutcomeCounts;
   protectedRead: number | null; // ids in the protect file; null without one
@@ -79,6 +82,7 @@ export function endingText(ending: Ending, style: Style = plainStyle, isQuiet = 
 const rest = [
   retryOfLines,
   noneThereLines,
+  unprovenLines,
   bodyLines,
   proofLines,
   doubtLines,
@@ -142,10 +146,23 @@ function retryOfLines({ retryOf }: Ending): string[] {
 }
 
 /** Lines for a run that found none of its ids, as with a list for another API, account or resource. */
-function noneThereLines({ isEveryIdAbsent, ids }: Ending, style: Style): string[] {
-  if (!isEveryIdAbsent) return [];
-  const words = `None of the ${plural(ids, 'ids')} was there. Check --base-url, --account, --resource and --column.`;
-  return [`  ${style.red(words)}`];
+function noneThereLines({ isNoneThere, ids }: Ending, style: Style): string[] {
+  if (!isNoneThere) return [];
+  const which = ids === 1 ? 'the id' : `any of the ${count(ids)} ids`;
+  return [
+    `  ${style.red(`Nothing shows that ${which} was there. Check --base-url, --account, --resource and --column.`)}`,
+  ];
+}
+
+const goneCodes = new Set(statusRanges('gone').map(([status]) => textOfCode(codeOfStatus(status))));
+
+/** Lines about ids that were not there while nothing else was accepted: the API may have said so of everything. */
+function unprovenLines({ isNoneThere, failures }: Ending, style: Style): string[] {
+  const such = failures.filter(({ outcome, code }) => outcome === 'unknown' && goneCodes.has(code));
+  const ids = such.reduce((sum, group) => sum + group.count, 0);
+  if (ids === 0 || isNoneThere) return [];
+  const words = `${plural(ids, 'ids')} at the end of the list: the API said of each that it is not there, and accepted nothing after it.`;
+  return [`  ${style.yellow(words)}`];
 }
 
 /** Lines about answers with a body. A server other than the API, which deletes nothing, may answer like this. */
@@ -203,7 +220,7 @@ function nextSteps(ending: Ending): Step[] {
 const resumeSame = 'Resume with the same command';
 
 const steps: Record<EndingKind, (ending: Ending) => Step[]> = {
-  completed: (ending) => [...(ending.isEveryIdAbsent ? [mayBeGone(ending)] : []), ...tryAgain(ending)],
+  completed: (ending) => [...(ending.isNoneThere ? [mayBeGone(ending)] : []), ...tryAgain(ending)],
   cancelled: tryAgain,
   halted: (ending) => [
     ...seeAll(ending),
@@ -275,7 +292,7 @@ const causes: Record<HaltCode, ((ending: Ending) => Step)[]> = {
   unexpected_answers: [seeMeanings],
   wrong_endpoint: [seeMeanings],
   forbidden: [askApi],
-  refused_input: [seeMeanings],
+  refused: [seeMeanings],
   all_absent: [mayBeGone],
   max_failures: [seeMeanings],
   canary: [seeMeanings],

@@ -99,6 +99,8 @@ function failedText(row: FoundRow): string {
 function unknownText(row: FoundRow): string {
   if (row.code === cancelCode) return 'The run was cancelled while a request for it may have been executed.';
   const decided = `${answer(row)}${inAll(row)}`;
+  if (row.status !== null && isGone(row.status))
+    return `The API said that it is not there (${decided}), but accepted nothing after it: perhaps it said so of everything.`;
   return isRefusal(row.status)
     ? `It was refused (${decided}), but an earlier request may have been executed.`
     : `No definite answer: ${decided}. A request may have been executed.`;

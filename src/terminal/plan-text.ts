@@ -190,6 +190,7 @@ const linesOfRules: Record<RuleName, (plan: Plan) => Line[]> = {
   maxFailures: maxFailuresLines,
   onStatus: onStatusLines,
   expectAbsent: expectAbsentLines,
+  expect: expectLines,
   graceMs: startLines,
   startAt: noLines, // the line of `graceMs` has both
   window: windowLines,
@@ -201,12 +202,19 @@ const linesOfRules: Record<RuleName, (plan: Plan) => Line[]> = {
 };
 
 function canaryLines(plan: Plan): Line[] {
-  const { canary, maxFailures } = plan;
+  const { canary, maxFailures, ids } = plan;
   if (canary.length === 0) return [];
   const rungs = canary.map((ids) => count(ids)).join(', ');
-  const goesOn = maxFailures === '' ? 'none of them failed' : `no more than ${maxFailures} of them failed`;
+  const goesOn =
+    maxFailures === '' ? 'none of them failed' : `no more than ${shareOf(maxFailures, sumIds(ids))} of them failed`;
   const unit = canary.at(-1) === 1 ? 'id' : 'ids';
   return [['Canary', `after ${rungs} ${unit} it continues only if ${goesOn}${origin(plan, 'canaryOf')}`]];
+}
+
+/** A number of failures as a share of all ids. */
+function shareOf(maxFailures: string, ids: number): string {
+  if (maxFailures.endsWith('%')) return maxFailures;
+  return `${Number(((100 * Number(maxFailures)) / Math.max(1, ids)).toPrecision(2))} %`;
 }
 
 function maxDeletesLines(plan: Plan): Line[] {
@@ -230,6 +238,11 @@ function onStatusLines(plan: Plan): Line[] {
 
 function expectAbsentLines(plan: Plan): Line[] {
   return plan.expectAbsent ? [['Expects', `ids that are gone already${origin(plan, 'expectAbsent')}`]] : [];
+}
+
+function expectLines(plan: Plan): Line[] {
+  const { expect } = plan;
+  return expect === '' ? [] : [['Expects', `refusals with ${expect.replaceAll(',', ', ')}${origin(plan, 'expect')}`]];
 }
 
 function windowLines(plan: Plan): Line[] {

@@ -56,10 +56,10 @@ async function deleteOne(
   stop: AbortSignal,
   { deleting, watch, abandon }: Pick<HandlerDeps, 'deleting' | 'watch' | 'abandon'>,
 ): ReturnType<ChunkHandler> {
-  const { gate, requestQueue, meter, absence, firstAnswers } = watch.enter(run);
+  const { gate, requestQueue, meter, refusals, firstAnswers } = watch.enter(run);
   try {
     const { state, dueInMs } = await deleteChunk(
-      { run, chunk, gate, requestQueue, meter, absence, firstAnswers, signal: stop },
+      { run, chunk, gate, requestQueue, meter, refusals, firstAnswers, signal: stop },
       deleting,
     );
     deleting.log.debug({ run, chunk, state }, 'chunk returned');

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { Absence } from '../delete/absence.ts';
 import { maxWaitMs } from '../delete/chunk-pass.ts';
 import { type FirstAnswers, FirstAnswersByRun } from '../delete/first-answers.ts';
 import { Gate } from '../delete/gate.ts';
 import { RunMeter, type Taken } from '../delete/meters.ts';
+import { Refusals } from '../delete/refusals.ts';
 import { RunRequestQueue } from '../delete/run-request-queue.ts';
 import { ClockOffset } from '../limiter/permits.ts';
 import type { PaceCall, PaceReply } from '../limiter/run-pace.ts';
@@ -27,6 +27,8 @@ type WatchOptions = {
   saw(run: string, state: string): void;
   /** Called when the time of a running run is found to be up, until the run is paused. */
   overdue(run: string): void;
+  /** Called when refusals make a run wait, with the reason. */
+  waits(run: string, reason: string): void;
   /** Called after gates have closed, and when there may be permits. */
   onChange(): void;
   /**
@@ -51,7 +53,7 @@ type WatchedRun = {
   gate: Gate;
   requestQueue: RunRequestQueue;
   meter: RunMeter;
-  absence: Absence;
+  refusals: Refusals;
   firstAnswers: FirstAnswers;
   users: number;
   till: string;
@@ -159,20 +161,20 @@ export class RunWatch {
   }
 
   /** Adds one more chunk of a run, and returns the run's objects in this process. Each `enter` needs one `leave`. */
-  enter(run: string): Pick<WatchedRun, 'gate' | 'requestQueue' | 'meter' | 'absence' | 'firstAnswers'> {
+  enter(run: string): Pick<WatchedRun, 'gate' | 'requestQueue' | 'meter' | 'refusals' | 'firstAnswers'> {
     this.#leased.set(run, (this.#leased.get(run) ?? 0) + 1);
     const known = this.#runs.get(run);
     if (known !== undefined && !known.gate.closed.aborted) {
       known.users++;
       return known;
     }
-    const { clock, conditions, isAlone } = this.#options;
+    const { clock, conditions, isAlone, waits } = this.#options;
     const now = clock();
     const watched = {
       gate: new Gate(clock),
       requestQueue: new RunRequestQueue(clock),
       meter: new RunMeter(() => clock() - this.#offset.ms),
-      absence: new Absence(clock, isAlone),
+      refusals: new Refusals(clock, isAlone, (reason) => waits(run, reason)),
       firstAnswers: this.#firstAnswers.of(run),
       users: 1,
       till: '0',
@@ -302,7 +304,7 @@ export class RunWatch {
     if (watched.isAsking) return;
     watched.isAsking = true;
     const { ask, clock, onChange } = this.#options;
-    const { gate, requestQueue, absence } = watched;
+    const { gate, requestQueue, refusals } = watched;
     const askedAt = clock();
     try {
       const taken = requestQueue.takeUnused();
@@ -313,7 +315,7 @@ export class RunWatch {
         till: watched.till,
         ...taken,
         closed,
-        absent: absence.reported,
+        report: refusals.report,
       };
       const reply = await ask(run, call);
       if (reply.count > 0) watched.till = String(reply.first + reply.gap * reply.count);
@@ -321,8 +323,8 @@ export class RunWatch {
       if (reply.state === 'halted') this.#firstAnswers.forget(run);
       this.#options.saw(run, reply.state);
       if (reply.state === 'overdue') this.#options.overdue(run);
-      absence.isExpected = reply.expectAbsent;
-      absence.hear(reply.absent, askedAt);
+      refusals.expect(reply.expected);
+      refusals.hear(reply.others, askedAt);
       watched.wasRunning = reply.state === 'running';
       if (watched.wasRunning) gate.confirm(askedAt);
       else gate.close();

@@ -101,6 +101,7 @@ export function openService(
     halted,
     saw: (run, state) => actions.sawRun(run, state),
     overdue: (run) => void enqueuer.enqueue(run).catch((error) => logRedisError(deleting, error)),
+    waits: (run, reason) => log.warn({ run, reason }, 'waiting'),
     onChange: wakeWaiters,
     conditions: () => ({
       isHeld: sender.hold !== null,
@@ -257,8 +258,8 @@ function wakeAll(wakers: Set<() => void>, random: number): void {
 }
 
 function paceKeys(run: string) {
-  const [members, quotas, absent] = [keys.paceMembers(run), keys.paceQuotas(run), keys.absent(run)];
-  return { run: keys.run(run), members, quotas, absent };
+  const [members, quotas, refusals] = [keys.paceMembers(run), keys.paceQuotas(run), keys.refusals(run)];
+  return { run: keys.run(run), members, quotas, refusals };
 }
 
 /**

@@ -7,7 +7,6 @@ import { readRun } from '../../src/ledger/run.ts';
 import { readHeld } from '../../src/ledger/run-standings.ts';
 import { type Cause, causes } from '../../src/ledger/standing.ts';
 import { setLimit, stopTarget } from '../../src/ledger/steer-target.ts';
-import { haltRules } from '../../src/ledger/thresholds.ts';
 import { control } from '../../src/limiter/learning/control.ts';
 import { openPaceCalls } from '../../src/limiter/run-pace.ts';
 import { storedSaying, storedStop } from '../../src/limiter/stop.ts';
@@ -192,7 +191,7 @@ async function openScene(why: Cause) {
   const listed = [list, '--resource', 'views', ...place, ...args];
   await expunge(['run', ...listed, '--detach', '--yes']);
   const { id } = (await listRuns(redis)).find((run) => run.account === why)!;
-  const ledger = openLedger(redis, haltRules);
+  const ledger = openLedger(redis);
   const calls = openTargetCalls(redis, limiterKeys(target.fp));
   let said: Partial<TargetCall> = {};
   const says = async (more: Partial<TargetCall>) => {
@@ -225,7 +224,7 @@ async function openScene(why: Cause) {
     },
     lease: () =>
       openPaceCalls(redis)(
-        { run: keys.run(id), members: keys.paceMembers(id), quotas: keys.paceQuotas(id), absent: keys.absent(id) },
+        { run: keys.run(id), members: keys.paceMembers(id), quotas: keys.paceQuotas(id), refusals: keys.refusals(id) },
         { process: 'p', wants: true, till: '0', unused: 0, unusedSince: 0 },
       ),
     /** A worker lives as long as it calls. */

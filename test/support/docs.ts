@@ -5,8 +5,7 @@ import { type SettingName, settings, settingText } from '../../src/config/settin
 import { verdictTable } from '../../src/delete/verdict.ts';
 import { exitCodes } from '../../src/errors.ts';
 import { topicNames, topics } from '../../src/help/topics.ts';
-import { describeHaltRule, describeHaltStatuses } from '../../src/ledger/halt-rules.ts';
-import { haltRules } from '../../src/ledger/thresholds.ts';
+import { describeHalts } from '../../src/ledger/halt-rules.ts';
 import { isSuccess, type Outcome, outcomes } from '../../src/model/outcome.ts';
 import type { KeyRow } from '../../src/redis/key-row.ts';
 import { neededCommands, ourKeys } from '../../src/redis/rights.ts';
@@ -45,7 +44,11 @@ const generated: Readonly<Record<string, () => string>> = {
   'exit-codes': () => table(['exit', 'meaning'], Object.values(exitCodes).map(exitRow)),
   outcomes: () => table(['outcome', 'meaning', 'success'], outcomes.map(outcomeRow)),
   verdicts: verdictsTable,
-  halts: () => table(['halted for', 'by', 'with status'], haltRules.map(haltRow)),
+  halts: () =>
+    table(
+      ['halted for', 'by', 'with status'],
+      describeHalts().map(({ halt, when, answer }) => [code(halt), when, answer]),
+    ),
   metrics: () => table(['metric', 'type', 'meaning'], families.map(metricRow)),
   topics: () => table(['topic', 'about'], topicNames.map(topicRow)),
   login: loginCommand,
@@ -111,10 +114,6 @@ function verdictsTable(): string {
     ['not sent', 'waits until the API can be reached; not an attempt'],
   ];
   return table(['answer', 'means'], [...rows, ...others]);
-}
-
-function haltRow(rule: (typeof haltRules)[number]): string[] {
-  return [code(rule.halt), describeHaltRule(rule), describeHaltStatuses(rule)];
 }
 
 function metricRow({ name, type, labels, help }: (typeof families)[number]): string[] {

@@ -3,7 +3,6 @@ import { type RunPlan, writeRun } from '../../src/ledger/create-run.ts';
 import { openLedger } from '../../src/ledger/ledger.ts';
 import { type Run, readRun } from '../../src/ledger/run.ts';
 import { noRules } from '../../src/ledger/run-rules.ts';
-import { haltRules } from '../../src/ledger/thresholds.ts';
 import { createLogger } from '../../src/logger.ts';
 import { chunkSize } from '../../src/model/row.ts';
 import { startDetachedRun } from '../../src/queue/enqueuer.ts';
@@ -40,7 +39,7 @@ export async function openLocalWorkers(
 ): Promise<LocalWorkers> {
   const harness = await openHarness(null, sandboxOptions);
   const { sandbox, redis, target } = harness;
-  const ledger = openLedger(redis, haltRules);
+  const ledger = openLedger(redis);
   const log = createLogger({ level: 'silent', format: 'json', stderr: process.stderr });
   const started: Parts[] = [];
   const add: LocalWorkers['add'] = async (options = {}) => {

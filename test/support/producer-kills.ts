@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import type { Redis } from 'ioredis';
 import { openLedger } from '../../src/ledger/ledger.ts';
-import { haltRules } from '../../src/ledger/thresholds.ts';
 import { createEnqueuer } from '../../src/queue/enqueuer.ts';
 import { openQueue } from '../../src/queue/queue.ts';
 import { sharedQueueName } from '../../src/queue/queues.ts';
@@ -116,7 +115,7 @@ async function readPlanned(harness: Harness): Promise<Planned> {
 async function tend({ redis, target, onlyRun }: Harness): Promise<void> {
   const connection = openQueueConnection(testRedisAddress());
   const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection });
-  await createEnqueuer(openLedger(redis, haltRules), queue).recover((await onlyRun()).id);
+  await createEnqueuer(openLedger(redis), queue).recover((await onlyRun()).id);
   await queue.close();
 }
 

@@ -74,7 +74,8 @@ const mixed = ['a-000000', 'gone', 'a-000000', 'a/b', 'kept', 'once-executed', '
 const completed = async (harness: Harness) => {
   harness.file('keep.txt', 'kept\n');
   const labels = ['--label', 'ticket=OPS-77', '--reason', 'old boards'];
-  return submit(harness, mixed, ['--protect', 'keep.txt', ...labels], { ...soon, EXPUNGE_USER: 'ana' });
+  const flags = ['--protect', 'keep.txt', '--expect-absent', ...labels];
+  return submit(harness, mixed, flags, { ...soon, EXPUNGE_USER: 'ana' });
 };
 
 const makings = {
@@ -87,13 +88,13 @@ const makings = {
       return run;
     },
   },
-  maxFailures: guarded('status-400', 12, ['--max-failures', '5']),
+  maxFailures: guarded('status-400', 12, ['--max-failures', '5', '--expect', '400']),
   canary: guarded('status-400', 12, ['--canary', '10']),
   maxDeletes: { make: (harness: Harness) => submit(harness, ids, ['--max-deletes', '3', '--partial']) },
   allAbsent: guarded('status-404', 60),
   forbidden: guarded('status-403', 200, ['--max-concurrency', '4']),
   loginPage: guarded('html-200', 12),
-  wrongEndpoint: guarded('status-405', 12),
+  wrongEndpoint: guarded('status-405', 60),
   /** Its command waited for a window and was ended. */
   interrupted: {
     make: async (harness: Harness) => {

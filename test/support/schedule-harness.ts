@@ -4,7 +4,6 @@ import { readSources } from '../../src/config/list-source.ts';
 import type { ProtectedList } from '../../src/input/spool.ts';
 import { openLedger } from '../../src/ledger/ledger.ts';
 import { type Run, readRun } from '../../src/ledger/run.ts';
-import { haltRules } from '../../src/ledger/thresholds.ts';
 import type { OutcomeCounts } from '../../src/model/outcome.ts';
 import { createEnqueuer } from '../../src/queue/enqueuer.ts';
 import { openQueue } from '../../src/queue/queue.ts';
@@ -46,7 +45,7 @@ export async function openScheduleHarness(atEnd: AtEnd, options: HarnessOptions 
     await queue.close();
     await harness.close();
   });
-  const ledger = openLedger(redis, haltRules);
+  const ledger = openLedger(redis);
   const told: string[] = [];
   const tell = (facts: object, message: string) => void told.push(`${message} ${JSON.stringify(facts)}`);
   const work: ScheduleDeps = {

@@ -44,8 +44,8 @@ const actions: Record<ActionName, Action> = {
 
 async function resume(invocation: Invocation, runs: RunOperations, run: Run): Promise<number> {
   const { config, options } = invocation;
-  const { expectAbsent, onStatus } = config; // settled ids keep their outcome; each chunk reads the setting when it is claimed
-  const given: ResumeSettings = { expectAbsent, onStatus, maxDeletes: options.maxDeletes };
+  const { expectAbsent, expect, onStatus } = config; // settled ids keep their outcome; each chunk reads the setting when it is claimed
+  const given: ResumeSettings = { expectAbsent, expect, onStatus, maxDeletes: options.maxDeletes };
   const resumed = await runs.resume({
     run: run.id,
     seen: run.revision,

@@ -29,6 +29,7 @@ import {
 /** The flags of `resume` for rules of the run; `--max-deletes` is an option of its own there, with another meaning. */
 const resumeSettings = Object.keys({
   expectAbsent: true,
+  expect: true,
   onStatus: true,
 } satisfies Record<Exclude<keyof ResumeSettings, 'maxDeletes'>, true>) as Exclude<keyof ResumeSettings, 'maxDeletes'>[];
 

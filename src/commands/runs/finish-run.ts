@@ -107,7 +107,7 @@ function endingOf(run: Run, kind: EndingKind, details: EndingDetails): Ending {
     brakes: rehearsalOf === '' ? [] : brakeTexts(run),
     rows,
     ids,
-    isEveryIdAbsent: judgeRun(run) === 'none_there',
+    isNoneThere: judgeRun(run) === 'none_there',
     pending: countPending(run),
     counts,
     protectedRead,

@@ -2,9 +2,8 @@ import { readTarget } from '../../config/check-target.ts';
 import { makeVerdictTable } from '../../delete/verdict.ts';
 import { ExpungeError, exitCodes, messageOf } from '../../errors.ts';
 import { duration } from '../../format.ts';
-import { describeHaltRule, describeHaltStatuses } from '../../ledger/halt-rules.ts';
+import { describeHalts } from '../../ledger/halt-rules.ts';
 import { isIdle } from '../../ledger/list-runs.ts';
-import { haltRules } from '../../ledger/thresholds.ts';
 import { anyResource, definitionOf, describeDefinition, isBuiltIn, resources } from '../../model/resource.ts';
 import { adviceText, toTypeAnywhere, unbroken } from '../../model/to-type.ts';
 import { visibleLine } from '../../model/visible.ts';
@@ -158,11 +157,7 @@ function printVerdicts({ config, options, stdout }: Invocation): number {
     { answer: 'no answer', means: 'retried; may have been executed', overridden: false },
     { answer: 'not sent', means: 'waits until the API can be reached; not an attempt', overridden: false },
   ];
-  const halts = haltRules.map((rule) => ({
-    halt: rule.halt,
-    answer: describeHaltStatuses(rule),
-    when: describeHaltRule(rule),
-  }));
+  const halts = describeHalts();
   if (options.json) {
     for (const row of verdicts) stdout.write(`${JSON.stringify({ v: 1, type: 'verdict', ...row })}\n`);
     for (const row of halts) stdout.write(`${JSON.stringify({ v: 1, type: 'halt', ...row })}\n`);

@@ -53,7 +53,7 @@ test.each(['maxFailures', 'canary'] as const)(
 test.each([
   [
     'a guard, which names ids',
-    ['--max-failures', '1'],
+    ['--max-failures', '1', '--expect', '422'],
     /For example:\n {4}h-0+\d: failed, http_422 "[\s\S]* {2}See all of them: \S.* report \S+ --only failed\n/,
   ],
   [

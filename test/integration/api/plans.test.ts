@@ -3,7 +3,6 @@ import { zstdCompressSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { summaryIn } from '../../support/command.ts';
@@ -40,7 +39,7 @@ async function detachedRun({ harness }: Api, ...more: string[]): Promise<string>
 
 async function halt({ redis }: Api, run: string): Promise<void> {
   const why = { reason: 'the server answers nonsense', by: 'guard', who: '', halt: 'max_failures' } as const;
-  await openLedger(redis, haltRules).steer(run, Date.now(), { action: 'halt', ...why });
+  await openLedger(redis).steer(run, Date.now(), { action: 'halt', ...why });
 }
 
 describe('an action that makes a run', () => {

@@ -10,7 +10,6 @@ import { exitCodes } from '../../../src/errors.ts';
 import { settle } from '../../../src/ledger/cell.ts';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { isOver, type Run, readRun } from '../../../src/ledger/run.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { toTypeAnywhere } from '../../../src/model/to-type.ts';
 import { openQueue } from '../../../src/queue/queue.ts';
@@ -25,7 +24,7 @@ let redis: RedisClient;
 let ledger: Ledger;
 beforeAll(async () => {
   redis = await openTestRedis();
-  ledger = openLedger(redis, haltRules);
+  ledger = openLedger(redis);
 });
 afterAll(() => redis.disconnect());
 

@@ -77,7 +77,7 @@ describe('a rehearsal', () => {
     ['completes', 'status-403=0.05,status-503=0.1,status-409=0.02,reset-executed=0.05,body-204=0.02', [], true],
     ['is stopped by its canary', 'status-403=0.5', ['--canary', '10,100'], true],
     ['is stopped by --max-deletes', 'status-503=0.1', ['--max-deletes', '40', '--partial'], true],
-    ['is stopped by --max-failures', 'status-403=0.2', ['--max-failures', '5'], false],
+    ['is stopped by --max-failures', 'status-403=0.2', ['--max-failures', '5', '--expect', '403'], false],
     ['is stopped by a rule of expunge', 'html-200=0.05', ['--expect-absent'], false],
     ['is stopped by a status', 'status-403=0.15,status-409=0.01', ['--on-status', '409=halt'], false],
   ])('%s as a run against a sandbox with the same faults does', async (_, faults, brakes, isExact) => {

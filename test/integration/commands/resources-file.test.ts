@@ -182,7 +182,7 @@ describe('check --verdicts', () => {
     const own = await command(['check', '--verdicts', '--config', config, '--resource', 'dashboards']);
     expect(own.stdout).toMatch(/^ {2}202 +deleted: accepted, to be done later$/m);
     expect(own.stdout).toMatch(/^ {2}404 +failed$/m);
-    expect(own.stdout).toMatch(/200-399 other than a success +for 3 ids/);
+    expect(own.stdout).toMatch(/200-399, 406 other than a success +for 3 ids/);
   });
 
   it('has one line for each status, although --on-status gives a success another meaning', async () => {

@@ -1,7 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { type HaltCode, type Run, readRun } from '../../../src/ledger/run.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { type Target, targetOf } from '../../../src/model/target.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { openApi } from '../../support/api.ts';
@@ -14,7 +13,7 @@ import { writeTestRun } from '../ledger/lone-run.ts';
 const guard = { by: 'guard', who: '' } as const;
 
 async function haltRun(redis: RedisClient, run: string, halt: HaltCode) {
-  const ledger = openLedger(redis, haltRules);
+  const ledger = openLedger(redis);
   await ledger.steer(run, Date.now(), { action: 'start', by: 'operator', who: 'test', reason: '' });
   await ledger.steer(run, Date.now(), { action: 'halt', ...guard, reason: `the API said so (${halt})`, halt });
 }

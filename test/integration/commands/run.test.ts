@@ -59,7 +59,9 @@ describe('a list', () => {
       'a-000008',
     ];
     harness.file('mixed.csv', `id,note\n${ids.map((id) => `${id},"a, ""b"""`).join('\n')}\n`);
-    const ended = await harness.run(['mixed.csv', '--protect', 'keep.txt', ...annotations], { env: soon });
+    const ended = await harness.run(['mixed.csv', '--protect', 'keep.txt', '--expect-absent', ...annotations], {
+      env: soon,
+    });
     const summary = summaryIn(ended);
 
     expect(fates(summary.run)).toEqual([
@@ -120,16 +122,16 @@ describe('a list', () => {
       /^twelve\.csv,2,annotations,a-000011,deleted,204,1,\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ,http_204,$/,
     );
 
-    const again = await harness.run([report, '--resource-column', 'resource', '--yes', '--json']);
-    expect(summaryIn(again)).toMatchObject({ rows: 2, absent: 2, exit: 3 });
+    const again = await harness.run([report, '--resource-column', 'resource', '--expect-absent', '--yes', '--json']);
+    expect(summaryIn(again)).toMatchObject({ rows: 2, absent: 2, exit: 0 });
   });
 
-  it('that has ended makes a new run when it is given again, in which everything is absent', async () => {
+  it('that has ended makes a new run when it is given again, in which nothing is there', async () => {
     harness.file('again.csv', 'id\nv-000001\nv-000002\n');
     const first = summaryIn(await harness.run(['again.csv', ...views]));
-    const second = summaryIn(await harness.run(['again.csv', ...views]));
+    const second = summaryIn(await harness.run(['again.csv', ...views], { env: soon }));
     expect(first).toMatchObject({ deleted: 2, absent: 0, exit: 0 });
-    expect(second).toMatchObject({ deleted: 0, absent: 2, exit: 3 });
+    expect(second).toMatchObject({ deleted: 0, absent: 0, unknown: 2, exit: 3 });
     expect(second.run).not.toBe(first.run);
   });
 
@@ -147,7 +149,7 @@ describe('a list', () => {
     expect(harness.outcomes(first.run)).toHaveLength(3);
     expect(harness.sandbox.seen.length).toBe(before);
 
-    expect(summaryIn(await harness.run(['cut.csv', ...views]))).toMatchObject({ absent: 2 });
+    expect(summaryIn(await harness.run(['cut.csv', ...views], { env: soon }))).toMatchObject({ unknown: 2 });
   });
 });
 
@@ -196,7 +198,16 @@ describe('a list can come', () => {
   it('with both resources, told apart by a column', async () => {
     harness.file('both.csv', 'kind,key\nviews,v-000161\nannotations,a-000161\nviews,a-000161\n');
     const since = harness.sandbox.seen.length;
-    const ended = await harness.run(['both.csv', '--resource-column', 'kind', '--column', 'key', '--yes', '--json']);
+    const ended = await harness.run([
+      'both.csv',
+      '--resource-column',
+      'kind',
+      '--column',
+      'key',
+      '--expect-absent',
+      '--yes',
+      '--json',
+    ]);
     expect(fates(summaryIn(ended).run)).toEqual([
       'v-000161,deleted,204,1',
       'a-000161,deleted,204,1',

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { exitCodes } from '../../../src/errors.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { ownQueueName } from '../../../src/queue/queues.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { type AtEnd, type Harness, type OwnRedis, openHarness } from '../../support/harness.ts';
@@ -126,7 +125,7 @@ describe.concurrent('a run that is cancelled while a process that holds its ids 
     first.signal('SIGKILL');
     await first.ended;
     const cancel = { action: 'cancel', reason: '', by: 'operator', who: 'ana' } as const;
-    await openLedger(harness.redis, haltRules).steer(id, Date.now(), cancel);
+    await openLedger(harness.redis).steer(id, Date.now(), cancel);
     await harness.redis.hincrby(keys.run(id), 'changedAt', -60_000); // since then nobody can be waiting for an answer any more
     const { code, stderr } = await ended(second);
     expect([code, stderr]).toEqual([exitCodes.INCOMPLETE.exit, expect.stringContaining(`Run ${id} cancelled`)]);
@@ -182,19 +181,22 @@ describe.concurrent('a trial', () => {
     onTestFinished,
   }) => {
     const harness = await openHarness(onTestFinished, { objects });
-    const env = { EXPUNGE_BASE_URL: `${harness.sandbox.url}/v2` };
+    const env = {
+      EXPUNGE_BASE_URL: `${harness.sandbox.url}/v2`,
+      EXPUNGE_RETRY_DELAYS: '1ms,1ms,1ms,1ms,1ms',
+    };
     const trial = ['run', 'ids.csv', '--resource', 'annotations', '--column', 'key', '--limit', '4', '--yes'];
     const file = harness.file('ids.csv', `key\n${ids.join('\n')}\n`);
     const run = (...more: string[]) =>
       ended(harness.start([...trial.map((arg) => (arg === 'ids.csv' ? file : arg)), ...more], env));
     const wrong = await run('--json');
     expect(wrong.code).toBe(3);
-    expect(JSON.parse(wrong.stdout.trimEnd().split('\n').at(-1)!)).toMatchObject({ absent: 4, exit: 3 });
-    expect(wrong.stderr).toMatch(/None of the 4 ids was there/);
+    expect(JSON.parse(wrong.stdout.trimEnd().split('\n').at(-1)!)).toMatchObject({ unknown: 4, exit: 3 });
+    expect(wrong.stderr).toMatch(/Nothing shows that any of the 4 ids was there/);
     expect(wrong.stderr).toMatch(/Ids +l-000000, l-000001, l-000002 \(column key\)/);
     expect(wrong.stderr).toMatch(/Warning +the address ends in \/v2/);
     const again = await run('--expect-absent');
     expect(again.code).toBe(0);
-    expect(again.stderr).toMatch(/Previous +run \S+ of the same list completed on .*: 4 absent/);
+    expect(again.stderr).toMatch(/Previous +run \S+ of the same list completed on .*: 4 unknown/);
   });
 });

@@ -98,12 +98,6 @@ const table: Partial<Record<SceneName, Says>> = {
     ...noneDeleted('halted'),
     ...notEnded('halted'),
   },
-  forbidden: {
-    'status RUN': [
-      'all of them: expunge report RUN --only failed',
-      'g-000000: failed, http_403 "[REQUEST] {"error":"sandbox_403"}"',
-    ],
-  },
   maxDeletes: {
     'status RUN': [
       'TIME  halt max_deletes  guard  3 ids have an outcome, as many as --max-deletes allows; 3 were not sent',

@@ -86,9 +86,7 @@ describe.concurrent('expunge stop-all', () => {
     const mistaken = await call('stop-all', localhost, '--account', 'acme');
     expect(mistaken.code).toBe(2);
     expect(mistaken.stderr).toContain(`error: the stop of ${localhost} as account acme reaches nothing`);
-    expect(mistaken.stderr).toContain(
-      `not stopped:\n    ${url} as account acme: 1 live run (running) and 0 processes\n`,
-    );
+    expect(mistaken.stderr).toContain(`\n    ${url} as account acme: 1 live run (running) and 0 processes\n`);
     expect(await stopOf(url, 'acme')).toEqual({ reason: null, trail: [] });
   });
 

@@ -60,6 +60,7 @@ const givenAgain: Record<keyof RunSettings, { first: string[]; other: string[]; 
   rate: { first: ['--rate', '5/s'], other: ['9/s'], becomes: { rate: [{ count: 9, perMs: 1_000 }] } },
   keep: { first: ['--keep', '2h'], other: ['90d'], becomes: { keepMs: 90 * 86_400_000 } },
   expectAbsent: { first: [], other: [], becomes: { expectAbsent: true } },
+  expect: { first: ['--expect', '403'], other: ['404,403'], becomes: { expect: '403,404' } },
   window: { first: ['--window', '22:00-06:00'], other: ['always'], becomes: { window: '' } },
   grace: { first: ['--grace', '2h'], other: ['3h'], becomes: { graceMs: 10_800_000, startsAt: expect.any(Number) } },
   canary: { first: ['--canary', '1,2'], other: ['3,4'], becomes: 'refused' },

@@ -5,7 +5,6 @@ import { noteHistory, readHistory, separateWaits } from '../../../src/history/hi
 import type { Slice } from '../../../src/history/history-points.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { redisDuringTests } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from '../ledger/lone-run.ts';
@@ -21,7 +20,7 @@ afterEach(() => forgetRun(redis, id));
 const author = { by: 'operator', who: 'ana', reason: 'the release' } as const;
 
 function steer(action: 'start' | 'pause') {
-  return openLedger(redis, haltRules).steer(id, Date.now(), { action, ...author });
+  return openLedger(redis).steer(id, Date.now(), { action, ...author });
 }
 
 const history = async () => readHistory(redis, (await readRun(redis, id))!);
@@ -162,7 +161,7 @@ describe('the history of a run', () => {
   });
 
   test('counts the chunks that were taken over from a process that is gone', async () => {
-    const ledger = openLedger(redis, haltRules);
+    const ledger = openLedger(redis);
     await ledger.enqueue(id);
     await ledger.claim(id, 0);
     expect((await history()).events.some(({ event }) => event === 'takeover')).toBe(false);

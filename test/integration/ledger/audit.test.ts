@@ -12,7 +12,6 @@ import { settle } from '../../../src/ledger/cell.ts';
 import { openLedger, type Steering } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { readStops } from '../../../src/limiter/stop.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { parseRate } from '../../../src/model/rate.ts';
@@ -27,7 +26,7 @@ type AtEnd = (task: () => Promise<void>) => void;
 async function openRun(atEnd: AtEnd) {
   const id = await writeTestRun(redis, [100]);
   const { fp, createdAt } = (await readRun(redis, id))!;
-  const ledger = openLedger(redis, haltRules);
+  const ledger = openLedger(redis);
   atEnd(async () => {
     await forgetRun(redis, id);
     await redis.unlink(keys.stop(fp), keys.targetAudit(fp));

@@ -3,7 +3,6 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { readBacklog, readNextAttempt } from '../../../src/ledger/backlog.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { schemaVersion } from '../../../src/ledger/run.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { redisDuringTests } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
@@ -12,7 +11,7 @@ let fp: string; // of a target that only one test has
 const now = Date.now();
 
 const redis = await redisDuringTests();
-const ledger = openLedger(redis, haltRules, () => now);
+const ledger = openLedger(redis, () => now);
 
 beforeEach(() => {
   fp = `test-${randomUUID()}`;

@@ -16,7 +16,7 @@ describe.concurrent('changing the rate of a run', () => {
   test('tells what was before, and repeating it changes nothing', async ({ onTestFinished }) => {
     const id = await writeTestRun(redis, [1], 200);
     onTestFinished(() => forgetRun(redis, id));
-    const ledger = openLedger(redis, []);
+    const ledger = openLedger(redis);
     const rate = parseRate('50/s,1000/day');
     expect(await ledger.changeRate(id, 1, { rate, ...author })).toEqual({ state: 'planned', rate: parseRate('200/s') });
     expect(await redis.hget(keys.run(id), 'rate')).toBe('50/1000,1000/86400000');
@@ -33,7 +33,7 @@ describe.concurrent('changing the rate of a run', () => {
   test('leaves a run that has ended as it is, and makes none where there is none', async ({ onTestFinished }) => {
     const id = await writeTestRun(redis, [1], 200);
     onTestFinished(() => forgetRun(redis, id));
-    const ledger = openLedger(redis, []);
+    const ledger = openLedger(redis);
     await ledger.steer(id, 1, { action: 'cancel', ...author });
     const audited = await redis.llen(keys.audit(id));
     expect(await ledger.changeRate(id, 2, { rate: null, ...author })).toMatchObject({ state: 'cancelled' });
@@ -54,7 +54,7 @@ describe.concurrent('a run that was read as planned, and started late', () => {
   ] as const)('which others started and a %s by %s stopped is then %s', async ([action, by, after], context) => {
     const id = await writeTestRun(redis, [1], 200);
     context.onTestFinished(() => forgetRun(redis, id));
-    const ledger = openLedger(redis, []);
+    const ledger = openLedger(redis);
     const run = (await readRun(redis, id))!;
     await startRun(ledger, run, author);
     await ledger.steer(id, 2, { action, ...author, by });

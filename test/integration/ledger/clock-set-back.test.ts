@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openLedger } from '../../../src/ledger/ledger.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { openPaceCalls } from '../../../src/limiter/run-pace.ts';
 import { readClock } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -13,7 +12,7 @@ const dayMs = 86_400_000;
 let id: string;
 let now: number;
 const redis = await redisDuringTests();
-const ledger = openLedger(redis, haltRules);
+const ledger = openLedger(redis);
 beforeEach(async () => {
   id = await writeTestRun(redis, [2, 2]);
   now = Math.floor(await readClock(redis, keys.run(id)));
@@ -41,7 +40,7 @@ describe('a run of which Redis wrote times with a clock that was ahead', () => {
       run: keys.run(id),
       members: keys.paceMembers(id),
       quotas: keys.paceQuotas(id),
-      absent: keys.absent(id),
+      refusals: keys.refusals(id),
     };
     const ask = openPaceCalls(redis, () => String(now + dayMs));
     const closed = { window: '', until: now + 2 * dayMs };
@@ -91,7 +90,7 @@ describe('a run of which Redis wrote times with a clock that was ahead', () => {
       run: keys.run(id),
       members: keys.paceMembers(id),
       quotas: keys.paceQuotas(id),
-      absent: keys.absent(id),
+      refusals: keys.refusals(id),
     };
     const call = { process: 'p', wants: true, till: '0', unused: 0, unusedSince: 0 };
     const at = (ms: number) => openPaceCalls(redis, () => String(ms))(keysOfRun, call);

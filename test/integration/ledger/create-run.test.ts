@@ -73,11 +73,11 @@ async function* all(parts: List['parts']): AsyncGenerator<Chunk | SettledBlock> 
 }
 
 // Workers of another version take this for the form they know, as long as the version is theirs.
-test('a run is stored in the form of version 8: a change here needs a new schemaVersion', async () => {
+test('a run is stored in the form of version 9: a change here needs a new schemaVersion', async () => {
   await write(listIn('one.csv'));
   const fields = Object.keys(await redis.hgetall(keys.run(id))).sort();
   expect({ schemaVersion, fields, outcomes: sentOutcomes, resources }).toEqual({
-    schemaVersion: 8,
+    schemaVersion: 9,
     fields: [
       ...[
         'acceptedAt',
@@ -96,6 +96,7 @@ test('a run is stored in the form of version 8: a change here needs a new schema
         'duplicate',
         'edits',
         'epoch',
+        'expect',
         'expectAbsent',
         'files',
         'fp',

@@ -5,7 +5,6 @@ import { decodeLedgerChunk, isDoubtful, readCell, settle, untouched } from '../.
 import { type Claim, type Ledger, noEpoch, openLedger } from '../../../src/ledger/ledger.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { finalizeTally, tallyLedger } from '../../../src/ledger/tally.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { addressFromUrl } from '../../../src/redis/address.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -35,7 +34,7 @@ async function open(sizes: number[], args: string[] = []): Promise<void> {
 async function openLedgerAt(port: number): Promise<Ledger> {
   const redis = await openLedgerOn(addressFromUrl(`redis://127.0.0.1:${port}`, true));
   onTestFinished(() => redis.disconnect());
-  return openLedger(redis, haltRules);
+  return openLedger(redis);
 }
 
 /** A run that is running, on a Redis of its own that has a replica. */

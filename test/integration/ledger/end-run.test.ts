@@ -37,7 +37,7 @@ const parts = () => [
 const small = () =>
   [
     ...[keys.open, keys.deferred, keys.holders, keys.details, keys.measures, keys.history, keys.historyEvents],
-    ...[keys.paceMembers, keys.paceQuotas, keys.absent, keys.audit],
+    ...[keys.paceMembers, keys.paceQuotas, keys.refusals, keys.audit],
   ].map((keyOf) => keyOf(id));
 
 /** Every key that a run can have, each with some value. */

@@ -7,7 +7,6 @@ import { listRuns } from '../../../src/ledger/list-runs.ts';
 import { addMeasures } from '../../../src/ledger/measures.ts';
 import { isFinalized, isOver, type Run, readRun } from '../../../src/ledger/run.ts';
 import { finalizeTally } from '../../../src/ledger/tally.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { redisDuringTests } from '../../support/redis.ts';
@@ -16,7 +15,7 @@ import { forgetRun, writeTestRun } from './lone-run.ts';
 
 let id: string;
 const redis = await redisDuringTests();
-const ledger = openLedger(redis, haltRules);
+const ledger = openLedger(redis);
 afterEach(async () => {
   await forgetRun(redis, id);
   await redis.unlink(keys.list(id));

@@ -50,7 +50,7 @@ test('a target is live while it has a run that is not finalized, or a process', 
     for (const id of [first, second, third]) await forgetRun(redis, id);
     await redis.unlink(keys.processes(target.fp));
   });
-  const ledger = openLedger(redis, []);
+  const ledger = openLedger(redis);
   const steer = (id: string, action: 'start' | 'cancel') =>
     ledger.steer(id, Date.now(), { action, reason: '', by: 'operator', who: 'test' });
   const known = async () => (await find(target.account))!;

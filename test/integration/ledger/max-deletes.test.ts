@@ -5,7 +5,6 @@ import { openLedger } from '../../../src/ledger/ledger.ts';
 import { changeMaxDeletes } from '../../../src/ledger/max-deletes.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { recoverOrphans } from '../../../src/ledger/start-run.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import type { AtEnd } from '../../support/harness.ts';
@@ -13,7 +12,7 @@ import { redisDuringTests } from '../../support/redis.ts';
 import { claimChunk, forgetRun, readCells, writeTestRun } from './lone-run.ts';
 
 const redis = await redisDuringTests();
-const ledger = openLedger(redis, haltRules);
+const ledger = openLedger(redis);
 
 const deleted = settle('deleted', 1, codeOfStatus(204));
 

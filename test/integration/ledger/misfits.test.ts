@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { definitionsText } from '../../../src/model/resource.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -22,7 +21,7 @@ afterAll(() => {
 
 /** A run of two open chunks, and a process that defines its resource in another way. */
 beforeEach(async () => {
-  ledger = openLedger(redis, haltRules);
+  ledger = openLedger(redis);
   id = await writeTestRun(redis, [2, 2]);
   know({ dashboards: { path: '/v1/dashboards/{id}' } });
   await redis.hset(keys.run(id), { definitions: definitionsText(['dashboards']) });
@@ -56,7 +55,7 @@ describe('a process that defines a resource of a run in another way', () => {
   test('is no longer recorded once another process has claimed a chunk', async () => {
     await ledger.claim(id, 0);
     know({ dashboards: { path: '/v1/dashboards/{id}' } });
-    expect(await openLedger(redis, haltRules).claim(id, 1)).toMatchObject({ epoch: 1 });
+    expect(await openLedger(redis).claim(id, 1)).toMatchObject({ epoch: 1 });
     expect(await misfit()).toBeNull();
   });
 

@@ -5,7 +5,6 @@ import { openLedger } from '../../../src/ledger/ledger.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { recoverOrphans } from '../../../src/ledger/start-run.ts';
 import { finalizeTally } from '../../../src/ledger/tally.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { redisDuringTests } from '../../support/redis.ts';
@@ -13,7 +12,7 @@ import { claimChunk, forgetRun, readCells, writeTestRun } from './lone-run.ts';
 
 let id: string;
 const redis = await redisDuringTests();
-const ledger = openLedger(redis, haltRules);
+const ledger = openLedger(redis);
 beforeEach(async () => {
   id = await writeTestRun(redis, [2, 2, 1]);
   await steer('start');

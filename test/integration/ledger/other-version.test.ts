@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { readRunning } from '../../../src/ledger/list-runs.ts';
 import { readRun, schemaVersion } from '../../../src/ledger/run.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import type { Log } from '../../../src/logger.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { Recoverer } from '../../../src/worker/recoverer.ts';
@@ -12,7 +11,7 @@ import { forgetRun, writeTestRun } from './lone-run.ts';
 let id: string;
 let fp: string;
 const redis = await redisDuringTests();
-const ledger = openLedger(redis, haltRules);
+const ledger = openLedger(redis);
 
 beforeEach(async () => {
   id = await writeTestRun(redis, [2]);

@@ -14,7 +14,6 @@ import {
   requeueResults,
 } from '../../../src/ledger/results.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { resultFiles } from '../../../src/report/result-files.ts';
@@ -126,7 +125,7 @@ describe('the files of the results', () => {
 
   /** A run of four ids, of which so many have these outcomes. */
   async function openRun(atEnd: (task: () => Promise<void>) => void, merged: Cell[]): Promise<Run> {
-    const ledger = openLedger(redis, haltRules);
+    const ledger = openLedger(redis);
     id = await writeTestRun(redis, [4]);
     const run = id;
     atEnd(() => forgetRun(redis, run));

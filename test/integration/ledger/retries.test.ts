@@ -3,7 +3,6 @@ import { settle } from '../../../src/ledger/cell.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { noteRetry, omitRetriedRows, readRetried } from '../../../src/ledger/retries.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { worthRetry } from '../../../src/model/selection.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -12,7 +11,7 @@ import { claimChunk, forgetRun, writeTestRun } from './lone-run.ts';
 
 let id: string;
 const redis = await redisDuringTests();
-const ledger = openLedger(redis, haltRules);
+const ledger = openLedger(redis);
 beforeEach(async () => {
   id = await writeTestRun(redis, [3, 2]);
 });

@@ -13,7 +13,6 @@ import {
 import type { KnownCells } from '../../../src/ledger/known-cells.ts';
 import { type Claim, openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus, sentOutcomes } from '../../../src/model/outcome.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { redisDuringTests } from '../../support/redis.ts';
@@ -23,7 +22,7 @@ import { forgetRun, writeTestRun } from './lone-run.ts';
 
 let now = 1_000_000;
 const redis = await redisDuringTests();
-const ledger = openLedger(redis, haltRules, () => now);
+const ledger = openLedger(redis, () => now);
 
 const sizes = [4, 1, 5, 2, 1, 3, 1, 2];
 const index = fc.nat(4);

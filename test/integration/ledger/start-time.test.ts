@@ -4,7 +4,6 @@ import { openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import type { RunRules } from '../../../src/ledger/run-rules.ts';
 import { setMinGrace } from '../../../src/ledger/steer-target.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { openPaceCalls } from '../../../src/limiter/run-pace.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { readClock } from '../../../src/redis/client.ts';
@@ -15,7 +14,7 @@ import { forgetTarget } from '../../support/redis-keys.ts';
 import { claimChunk, forgetRun, readCells, writeTestRun } from './lone-run.ts';
 
 const redis = await redisDuringTests();
-const ledger = openLedger(redis, haltRules);
+const ledger = openLedger(redis);
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -45,7 +44,7 @@ async function openRun(atEnd: AtEnd, rules: Partial<Pick<RunRules, 'graceMs' | '
     run: keys.run(id),
     members: keys.paceMembers(id),
     quotas: keys.paceQuotas(id),
-    absent: keys.absent(id),
+    refusals: keys.refusals(id),
   };
   const pace = () => openPaceCalls(redis)(ofPace, { process: 'p', wants: true, till: '0', unused: 0, unusedSince: 0 });
   return { id, target, before, steer, record, startsAfter, change, setStart, pace };

@@ -2,14 +2,13 @@ import { describe, test } from 'vitest';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { toExitCode } from '../../../src/ledger/summary.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import type { AtEnd } from '../../support/harness.ts';
 import { redisDuringTests } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
 
 const redis = await redisDuringTests();
-const ledger = openLedger(redis, haltRules);
+const ledger = openLedger(redis);
 
 const hourMs = 3_600_000;
 

@@ -18,7 +18,6 @@ import { KnownCells } from '../../../src/ledger/known-cells.ts';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { readOutcomes } from '../../../src/ledger/outcome-rows.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { redisDuringTests } from '../../support/redis.ts';
@@ -26,7 +25,7 @@ import { claimChunk, forgetRun, readCells, writeTestRun } from './lone-run.ts';
 
 let id: string;
 const redis = await redisDuringTests();
-const ledger = openLedger(redis, haltRules, () => now);
+const ledger = openLedger(redis, () => now);
 afterEach(() => forgetRun(redis, id));
 
 const deleted = settle('deleted', 1, codeOfStatus(204));

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { RunRequestQueue } from '../../../src/delete/run-request-queue.ts';
-import { openPaceCalls, type PaceReply, type Streaks } from '../../../src/limiter/run-pace.ts';
+import { openPaceCalls, type PaceReply, type ProcessReport } from '../../../src/limiter/run-pace.ts';
 import { redisDuringTests } from '../../support/redis.ts';
 
 // The script of a run's own rate on a real Redis, in a time of our own.
@@ -12,11 +12,11 @@ const startMs = 1_800_000_000_000;
 
 async function openRun(atEnd: (task: () => Promise<void>) => void, fields: Record<string, string>) {
   const name = `test-${randomUUID()}`;
-  const keys = { run: `{${name}}`, members: `{${name}}m`, quotas: `{${name}}q`, absent: `{${name}}a` };
+  const keys = { run: `{${name}}`, members: `{${name}}m`, quotas: `{${name}}q`, refusals: `{${name}}a` };
   let now = startMs;
   const ask = openPaceCalls(redis, () => String(now));
   const tills = new Map<string, string>();
-  atEnd(async () => void (await redis.unlink(keys.run, keys.members, keys.quotas, keys.absent)));
+  atEnd(async () => void (await redis.unlink(keys.run, keys.members, keys.quotas, keys.refusals)));
   await redis.hset(keys.run, { state: 'running', ...fields });
   const leasedAt = new Map<string, number>();
   const unusedOf = (process: string, unused: number) => ({ unused, unusedSince: leasedAt.get(process) ?? 0 });
@@ -32,9 +32,9 @@ async function openRun(atEnd: (task: () => Promise<void>) => void, fields: Recor
     now = startMs + ms;
     await ask(keys, { process, wants: false, till: '0', ...unusedOf(process, unused) });
   };
-  const sees = (ms: number, process: string, absent: Streaks | null) => {
+  const sees = (ms: number, process: string, report: ProcessReport | null) => {
     now = startMs + ms;
-    return ask(keys, { process, wants: false, till: '0', unused: 0, unusedSince: 0, absent });
+    return ask(keys, { process, wants: false, till: '0', unused: 0, unusedSince: 0, report });
   };
   return { at, leave, sees, set: (more: Record<string, string>) => redis.hset(keys.run, more) };
 }
@@ -120,16 +120,25 @@ describe("a run's own rate", () => {
   });
 });
 
-describe('ids that are not there', () => {
+describe('refusals', () => {
+  const seven = { status: 404, longest: 7, lasting: 2 };
+  const three = { status: 403, longest: 3, lasting: 3 };
   test.for(['', '10'])(
     'are told to the other processes of the run for three seconds, with the rate "%s"',
     async (rate, { expect, onTestFinished }) => {
       const { sees, set } = await openRun(onTestFinished, { rate });
-      expect(await sees(0, 'a', { longest: 7, lasting: 2 })).toMatchObject({ absent: [], expectAbsent: false });
-      expect((await sees(100, 'b', { longest: 3, lasting: 3 })).absent).toEqual([{ longest: 7, lasting: 2 }]);
-      expect((await sees(200, 'a', null)).absent).toEqual([{ longest: 3, lasting: 3 }]);
-      await set({ expectAbsent: '1' });
-      expect(await sees(3_200, 'c', null)).toMatchObject({ absent: [], expectAbsent: true });
+      const first = await sees(0, 'a', { acceptedAgoMs: 40, streaks: [seven, three] });
+      expect(first).toMatchObject({ others: [], expected: { absent: false, statuses: [] } });
+      const second = await sees(100, 'b', { acceptedAgoMs: Number.POSITIVE_INFINITY, streaks: [three] });
+      expect(second.others).toEqual([{ acceptedAgoMs: 140, streaks: [seven, three] }]);
+      const third = await sees(200, 'a', null);
+      expect(third.others).toEqual([{ acceptedAgoMs: expect.any(Number), streaks: [three] }]);
+      expect(third.others[0]!.acceptedAgoMs).toBeGreaterThan(1_000_000);
+      await set({ expectAbsent: '1', expect: '403,409' });
+      expect(await sees(3_200, 'c', null)).toMatchObject({
+        others: [],
+        expected: { absent: true, statuses: [403, 409] },
+      });
     },
   );
 });

@@ -3,7 +3,6 @@ import { settle, unmark } from '../../../src/ledger/cell.ts';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { encodeBlock } from '../../../src/ledger/manifest.ts';
 import { readRun } from '../../../src/ledger/run.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { findId } from '../../../src/lookup/find-id.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
@@ -16,7 +15,7 @@ let ledger: Ledger;
 let id: string;
 beforeAll(async () => {
   redis = await openTestRedis();
-  ledger = openLedger(redis, haltRules);
+  ledger = openLedger(redis);
 });
 afterAll(() => redis.disconnect());
 beforeEach(async () => {

@@ -1,7 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { localRuns } from '../../../src/operations/local.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { closeQueueConnection, openQueueConnection } from '../../../src/redis/connect.ts';
@@ -62,7 +61,7 @@ describe('a resume that leaves a run to workers', () => {
   test('does not lift a halt that comes between its start and that', async () => {
     const { harness, run, revision } = await openScene();
     await harness.expunge(['pause', run], as('ana'));
-    const ledger = openLedger(harness.redis, haltRules);
+    const ledger = openLedger(harness.redis);
     const halt = { action: 'halt', by: 'guard', who: '', reason: 'nobody has seen this', halt: 'forbidden' } as const;
     const halting = onceAfter(ledger, 'applySteering', () => ledger.steer(run, Date.now(), halt));
     const runs = runsWith(harness.redis, halting);
@@ -73,7 +72,7 @@ describe('a resume that leaves a run to workers', () => {
 
 /** Actions for runs; `meanwhile` is done once the first script of them is. */
 function runsOf({ redis }: Harness, meanwhile: () => Promise<unknown>) {
-  return runsWith(onceAfter(redis, 'eval', meanwhile), openLedger(redis, haltRules));
+  return runsWith(onceAfter(redis, 'eval', meanwhile), openLedger(redis));
 }
 
 function runsWith(redis: RedisClient, ledger: Ledger) {

@@ -11,7 +11,6 @@ import { changeMaxDeletes } from '../../../src/ledger/max-deletes.ts';
 import { queueResults, recordResults, requestDelivery } from '../../../src/ledger/results.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { setLimit, startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { control } from '../../../src/limiter/learning/control.ts';
 import type { Sums } from '../../../src/limiter/learning/sums.ts';
 import { openPaceCalls } from '../../../src/limiter/run-pace.ts';
@@ -32,7 +31,7 @@ let ledger: Ledger;
 const atEnd: (() => Promise<void>)[] = [];
 beforeAll(async () => {
   redis = (await openOwnRedis((task) => void atEnd.push(task))).connect();
-  ledger = openLedger(redis, haltRules);
+  ledger = openLedger(redis);
 });
 beforeEach(() => redis.flushall());
 afterAll(async () => {
@@ -68,8 +67,8 @@ function target(wish: Partial<TargetCall>): Act {
 
 function pace(id: string, wants: boolean): Act {
   const ask = openPaceCalls(redis, () => String(now));
-  const [members, quotas, absent] = [keys.paceMembers(id), keys.paceQuotas(id), keys.absent(id)];
-  const of = { run: keys.run(id), members, quotas, absent };
+  const [members, quotas, refusals] = [keys.paceMembers(id), keys.paceQuotas(id), keys.refusals(id)];
+  const of = { run: keys.run(id), members, quotas, refusals };
   return () => ask(of, { process: 'p', wants, till: '0', unused: 0, unusedSince: 0 });
 }
 

@@ -343,7 +343,9 @@ describe.concurrent('a schedule is paused, and says why, by', () => {
     const lastRun = await endOccurrence(harness, one, { absent: 5 });
     const paused = await harness.schedule();
     expect(paused).toMatchObject({ state: 'paused', pausedBy: 'none_there', who: '', heartbeatDue: null });
-    expect(paused.reason).toMatch(`its run ${lastRun} is completed, but none of its 5 ids was there: check its list, `);
+    expect(paused.reason).toMatch(
+      `its run ${lastRun} is completed, but nothing shows that any of its 5 ids was there: check its list, `,
+    );
     expect(paused.reason).toMatch(/--expect-absent$/);
     const [{ ended, ...entry }] = (await harness.history()) as [HistoryEntry];
     expect(ended).toEqual({ state: 'completed', conclusion: 'none_there', deleted: 0, gone: 5, left: 0 });

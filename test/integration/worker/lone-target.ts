@@ -3,7 +3,6 @@ import { settle } from '../../../src/ledger/cell.ts';
 import { type Ledger, openLedger, type Steering } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { startRun } from '../../../src/ledger/start-run.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import type { Log } from '../../../src/logger.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { type Target, targetOf } from '../../../src/model/target.ts';
@@ -43,7 +42,7 @@ export async function openLoneTarget(atEnd: AtEnd): Promise<LoneTarget> {
   const redis = await openTestRedis();
   const target = targetOf('http://127.0.0.1:9', randomUUID());
   const { fp } = target;
-  const ledger = openLedger(redis, haltRules);
+  const ledger = openLedger(redis);
   const told: string[] = [];
   const tell = (facts: object, message: string) => void told.push(`${message} ${JSON.stringify(facts)}`);
   const log: Log = { debug() {}, info: tell, warn: tell, error: tell };

@@ -2,7 +2,6 @@ import { describe, expect, test, vi } from 'vitest';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { startRun } from '../../../src/ledger/start-run.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import type { Log } from '../../../src/logger.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { sharedQueueName } from '../../../src/queue/queues.ts';
@@ -39,7 +38,7 @@ async function openStage(atEnd: AtEnd) {
   const tell = (facts: object, message: string) => void told.push({ ...facts, message });
   const log: Log = { debug() {}, info: tell, warn: tell, error: tell };
   const target = targetOf(sandbox.url, '');
-  const ledger = openLedger(redis, haltRules);
+  const ledger = openLedger(redis);
   const service = openService({
     ledger,
     target,
@@ -176,7 +175,7 @@ describe('the end of a run that is hardly kept', () => {
     const { redis, target, told, make, turn } = await openStage(onTestFinished);
     const run = await make('paused');
     await redis.hset(keys.run(run), { keepMs: 1, detached: 1 });
-    const ledger = openLedger(redis, haltRules);
+    const ledger = openLedger(redis);
     await ledger.steer(run, Date.now(), { action: 'cancel', by: 'operator', ...by });
     await turn();
     await turn();

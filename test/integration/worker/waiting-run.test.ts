@@ -5,7 +5,6 @@ import { readEvents, readWaits } from '../../../src/ledger/outbox.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { startRun } from '../../../src/ledger/start-run.ts';
 import { startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { storedSaying } from '../../../src/limiter/stop.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -23,7 +22,7 @@ async function openStage(atEnd: AtEnd) {
   const redis = await openTestRedis();
   const target = targetOf('http://127.0.0.1:9', randomUUID());
   const run = await writeTestRun(redis, [3], null, target);
-  const ledger = openLedger(redis, haltRules);
+  const ledger = openLedger(redis);
   atEnd(async () => {
     await forgetKeys(redis, `*${target.fp}*`);
     await forgetKeys(redis, `*${run}*`);

@@ -81,7 +81,7 @@ describe.concurrent('a run of a schedule that found none of its ids', () => {
     const inbox = await openInbox(onTestFinished);
     const run = await inbox.takes(gone);
     expect(run.counts).toMatchObject({ deleted: 0, absent: 3 });
-    const words = `its run ${run.id} is completed, but none of its 3 ids was there`;
+    const words = `its run ${run.id} is completed, but nothing shows that any of its 3 ids was there`;
     const types = await until('the pause is reported', () => {
       const all = inbox.events().map(({ type }) => type);
       return all.includes('schedule.paused') && all.includes('run.completed') && all;
@@ -91,11 +91,13 @@ describe.concurrent('a run of a schedule that found none of its ids', () => {
     expect(eventOf('schedule.paused').text).toContain(`is paused by its guard "none_there": ${words}`);
     expect(eventOf('schedule.paused').text).toContain('--expect-absent');
     expect(eventOf('run.completed').data).toMatchObject({ absent: 3, exit: 3 });
-    expect(eventOf('run.completed').text).toContain('is completed, but none of its 3 ids was there: 3 rows: 3 absent');
+    expect(eventOf('run.completed').text).toContain(
+      'is completed, but nothing shows that any of its 3 ids was there: 3 rows: 3 absent',
+    );
     expect(inbox.files()).toEqual({ left: ['list.txt'], archived: [] });
     expect(inbox.heartbeats()).toBe(0);
     const listed = await inbox.listed();
-    expect(listed).toContain(`completed, but none of its 3 ids was there (${run.id})`);
+    expect(listed).toContain(`completed, but nothing shows that any of its 3 ids was there (${run.id})`);
     expect(listed).toContain('If its ids may be gone: expunge schedule add nightly … --expect-absent --replace');
     expect(listed).toContain('Resume: expunge schedule resume nightly');
     expect(summaryIn(await inbox.harness.expunge(['status', run.id, '--json'])).exit).toBe(3);

@@ -60,6 +60,7 @@ const effects: Record<
   label: { settings: { label: 'team=ops' }, list: 'a\n', ids: 1, run: { labels: 'team=ops' } },
   allowEmpty: { settings: { allowEmpty: 'true' }, list: 'a\n', ids: 1, run: { ids: 1 } },
   expectAbsent: { settings: { expectAbsent: 'true' }, list: 'a\n', ids: 1, run: { expectAbsent: true } },
+  expect: { settings: { expect: '403' }, list: 'a\n', ids: 1, run: { expect: '403' } },
   rate: { settings: { rate: '7/s' }, list: 'a\n', ids: 1, run: { rate: [{ count: 7, perMs: 1_000 }] } },
   keep: { settings: { keep: '2d' }, list: 'a\n', ids: 1, run: { keepMs: 2 * 86_400_000 } },
 };
@@ -93,11 +94,12 @@ const ownFacts = ({
   maxFailures,
   onStatus,
   expectAbsent,
+  expect,
   rate,
   keepMs,
   counts,
 }: Run) => {
-  return { sha256, ids, rows, window, canary, maxFailures, onStatus, expectAbsent, rate, keepMs, counts };
+  return { sha256, ids, rows, window, canary, maxFailures, onStatus, expectAbsent, expect, rate, keepMs, counts };
 };
 
 describe.concurrent('a setting of a schedule', () => {

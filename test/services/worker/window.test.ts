@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { openLedger } from '../../../src/ledger/ledger.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { openLocalWorkers } from '../../support/local-workers.ts';
@@ -47,6 +46,6 @@ test('a window that closes ends what is in flight, counts no attempt, and lets a
   expect([state, attempts]).toEqual(['running', settled]);
   expect(sandbox.seen).toHaveLength(settled);
   const cancel = { action: 'cancel', reason: '', by: 'operator', who: 'test' } as const;
-  expect(await openLedger(redis, haltRules).steer(id, Date.now(), cancel)).toEqual(['running', 'cancelled']);
+  expect(await openLedger(redis).steer(id, Date.now(), cancel)).toEqual(['running', 'cancelled']);
   expect(sandbox.seen).toHaveLength(settled);
 });

@@ -1,10 +1,10 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { Absence } from '../../../src/delete/absence.ts';
 import { ConnectionPool } from '../../../src/delete/connection-pool.ts';
 import { type ChunkTask, type DeleteDeps, deleteChunk } from '../../../src/delete/delete-chunk.ts';
 import { FirstAnswers } from '../../../src/delete/first-answers.ts';
 import { Gate } from '../../../src/delete/gate.ts';
 import { RequestMeter, RunMeter } from '../../../src/delete/meters.ts';
+import { Refusals } from '../../../src/delete/refusals.ts';
 import { RunRequestQueue } from '../../../src/delete/run-request-queue.ts';
 import type { TargetRequest } from '../../../src/delete/send-delete.ts';
 import type { TargetLimits } from '../../../src/delete/target-limits.ts';
@@ -14,7 +14,7 @@ import type { Claim, Ledger } from '../../../src/ledger/ledger.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { fakeSleep } from '../../support/fake-sleep.ts';
 import { openMemoryLedger } from '../../support/memory-ledger.ts';
-import { givenToken, openLimits, status } from './tries.ts';
+import { everyRefusal, givenToken, openLimits, status } from './tries.ts';
 
 const startMs = 1_000_000; // not 0: then a sum of times would be as good as their difference
 const deleted = settle('deleted', 1, codeOfStatus(204));
@@ -90,15 +90,15 @@ function openWork(cells: number[], odd: Odd = {}) {
     ...odd.work,
   };
   const gate = new Gate(clock);
-  const absence = new Absence(clock, true);
-  absence.isExpected = true;
+  const refusals = new Refusals(clock, true);
+  refusals.expect({ absent: true, statuses: everyRefusal });
   const job: ChunkTask = {
     run: 'r',
     chunk: 0,
     gate,
     requestQueue: line,
     meter: new RunMeter(() => 0),
-    absence,
+    refusals,
     firstAnswers: new FirstAnswers(),
     signal: stop.signal,
   };

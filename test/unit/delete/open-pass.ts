@@ -1,7 +1,7 @@
 import { onTestFinished, vi } from 'vitest';
-import { Absence } from '../../../src/delete/absence.ts';
 import { ChunkPass, type PassDeps } from '../../../src/delete/chunk-pass.ts';
 import type { QueuedRequest } from '../../../src/delete/connection-pool.ts';
+import { Refusals } from '../../../src/delete/refusals.ts';
 import type { PoolHandle } from '../../../src/delete/run-request-queue.ts';
 import { type Answer, noContent, verdictTable } from '../../../src/delete/verdict.ts';
 import { type Cell, type CellResult, readCell } from '../../../src/ledger/cell.ts';
@@ -9,7 +9,7 @@ import type { Grant } from '../../../src/ledger/ledger.ts';
 import { bearerForm } from '../../../src/model/resource.ts';
 import { fakeSleep } from '../../support/fake-sleep.ts';
 import { RunModel } from '../../support/run-model.ts';
-import { givenToken, openLimits } from './tries.ts';
+import { everyRefusal, givenToken, openLimits } from './tries.ts';
 
 /** When a pass begins. Not 0: then a sum of times would be as good as their difference. */
 export const startMs = 1_000_000;
@@ -86,8 +86,8 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
     },
     waitMs: 0,
   };
-  const absence = new Absence(() => Date.now(), true);
-  absence.isExpected = true;
+  const refusals = new Refusals(() => Date.now(), true);
+  refusals.expect({ absent: true, statuses: everyRefusal });
   let updates = 0;
   const update = async (results: CellResult[], wanted: number[]): Promise<Grant> => {
     if (++updates > 100) throw new Error('the pass asks the ledger without end');
@@ -111,7 +111,7 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
     wakers,
     batchSize: 16,
     clock: () => Date.now(),
-    absence,
+    refusals,
     fits: () => true,
     silentMs: () => 0,
     idAt: String,

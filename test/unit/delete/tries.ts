@@ -3,6 +3,7 @@ import type { DeleteIdDeps } from '../../../src/delete/delete-id.ts';
 import type { TargetLimits } from '../../../src/delete/target-limits.ts';
 import { type Answer, verdictTable } from '../../../src/delete/verdict.ts';
 import { Permits } from '../../../src/limiter/permits.ts';
+import { isRefusal } from '../../../src/model/status.ts';
 import type { Token } from '../../../src/token/token.ts';
 
 /** An answer with a status, as the server gives it to a request with the token `t`. */
@@ -60,6 +61,9 @@ export function givenToken(odd: Partial<Token> = {}): Token {
   };
 }
 
+/** The statuses with which an API refuses an id. */
+export const everyRefusal = [...Array(600).keys()].filter(isRefusal);
+
 /** What the tries of an id told those around them. */
 export type Told = { retried: string[]; halts: string[]; waits: number[]; sent: number };
 
@@ -92,8 +96,8 @@ export function triesWith(
       told.waits.push(ms);
       return true;
     },
-    absence: { deletions: 0, haltReason: 'none is there' },
-    judgeAbsence: async () => 'believed',
+    refusals: { moment: { accepted: 0, at: 0 }, haltOf: () => ({ code: 'all_absent', reason: 'none is there' }) },
+    judge: async () => 'believed',
     retried: (reason) => void told.retried.push(reason),
     halt: (code, reason) => void told.halts.push(`${code}: ${reason}`),
     ...odd,

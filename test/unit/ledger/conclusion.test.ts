@@ -23,7 +23,7 @@ const alike: Record<Outcome, readonly [Conclusion, Conclusion]> = {
   absent: ['none_there', 'well'],
   gone_unconfirmed: ['well', 'well'], // our own requests may have deleted them
   failed: ['left', 'left'],
-  unknown: ['left', 'left'],
+  unknown: ['none_there', 'left'],
   not_attempted: ['left', 'left'],
   rejected: ['left', 'left'],
   duplicate: ['well', 'well'],
@@ -78,8 +78,8 @@ describe('what a run came to', () => {
 test.each([
   ['well', 3, ''],
   ['left', 3, ''],
-  ['none_there', 3_000, 'none of its 3,000 ids was there'],
-  ['none_there', 1, 'its only id was not there'],
+  ['none_there', 3_000, 'nothing shows that any of its 3,000 ids was there'],
+  ['none_there', 1, 'nothing shows that its only id was there'],
   ['mismatch', 3, 'its counts do not add up'],
   [null, 3, ''],
 ] as const)('a run that is %s of %i ids says "%s"', (conclusion, ids, words) => {

@@ -50,6 +50,7 @@ const plain: RunSettings = {
   onStatus: '',
   label: '',
   expectAbsent: false,
+  expect: '',
   keep: 1_000,
 };
 
@@ -66,6 +67,7 @@ describe('the plan of a run', () => {
       onStatus: '409=retry',
       label: 'team=ops',
       expectAbsent: true,
+      expect: '403',
       keep: 5_000,
     };
     expect(planRun(settings, target, spool, { ...origin, options })).toEqual({
@@ -92,6 +94,7 @@ describe('the plan of a run', () => {
       onStatus: '409=retry',
       labels: 'team=ops',
       expectAbsent: true,
+      expect: '403',
       keepMs: 5_000,
       stopAt: 7,
       maxActiveMs: 9,

@@ -75,7 +75,7 @@ describe('the exit code', () => {
     expect(toExitCode(run({ state, ...fields }))).toBe(exit);
   });
 
-  test.each(['unexpected_answers', 'wrong_endpoint', 'forbidden', 'refused_input', 'all_absent', 'halting_status', ''])(
+  test.each(['unexpected_answers', 'wrong_endpoint', 'forbidden', 'refused', 'all_absent', 'halting_status', ''])(
     'of a run that is halted by "%s" is 4',
     (halt) => expect(toExitCode(run({ state: 'halted', halt }))).toBe(4),
   );

@@ -1,13 +1,13 @@
 import { describe, expect, it, test } from 'vitest';
 import { RunMeter } from '../../../src/delete/meters.ts';
 import { type Answer, verdictOf, verdictTable, waitStatuses } from '../../../src/delete/verdict.ts';
-import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { formatOnStatus, parseOnStatus } from '../../../src/model/on-status.ts';
 import {
   classifyStatus,
   describeMeaning,
   findStatusFacts,
   isAmbiguous,
+  isRefusal,
   isThrottling,
   type Meaning,
   parseStatusRanges,
@@ -107,14 +107,10 @@ describe('the table of statuses', () => {
     expect(silent.filter((name) => statusFacts[name].actions.length < statusActions.length)).toEqual([]);
   });
 
-  it('gives the halt rules their statuses: none of them says wait or retry, or is a success unless a resource defines another', () => {
-    const counted = haltRules.flatMap(({ statuses }) =>
-      every.filter((s) => statuses.some(([a, b]) => s >= a && s <= b)),
-    );
-    expect(counted.length).toBeGreaterThan(200);
-    const meant = ['gone', 'failed', 'unknown'];
-    const wrong = counted.filter((status) => status !== 204 && !meant.includes(findStatusFacts(status).meaning));
-    expect(wrong).toEqual([]);
+  it('says which statuses refuse an id, so that many of them in a row hold a run', () => {
+    const refusals = every.filter(isRefusal);
+    expect(refusals).toEqual(expect.arrayContaining([400, 403, 404, 405, 409, 410, 411, 418, 425, 440, 498, 501, 505]));
+    expect([200, 204, 302, 401, 402, 407, 408, 429, 451, 500, 503].filter(isRefusal)).toEqual([]);
   });
 
   it('reads ranges, and lists statuses for people', () => {

@@ -81,7 +81,7 @@ describe('the event of a run', () => {
     const gone = parseRun('r1', { ...stored, rows: '5', deleted: '0', failed: '0', absent: '5' });
     const completed = { ...change, state: 'completed' } as const;
     const event = runEvent(gone, completed);
-    expect(event.text).toMatch(/ is completed, but none of its 5 ids was there: 5 rows: 5 absent$/);
+    expect(event.text).toMatch(/ is completed, but nothing shows that any of its 5 ids was there: 5 rows: 5 absent$/);
     expect(event.data).toMatchObject({ exit: 3 });
     const expected = runEvent({ ...gone, expectAbsent: true }, completed);
     expect(expected.text).toMatch(/ is completed: 5 rows: 5 absent$/);
@@ -95,11 +95,11 @@ describe('the event of a run', () => {
       by: 'guard',
       who: '',
       reason: '50 ids were refused',
-      halt: 'forbidden',
+      halt: 'unexpected_answers',
     };
     const event = runEvent(run, halted as RunChange);
     expect(event.text).toBe('Run r1 on api.example.com (acme) is halted: 50 ids were refused');
-    const now = { ...run, state: 'halted', halt: 'forbidden' } as const;
+    const now = { ...run, state: 'halted', halt: 'unexpected_answers' } as const;
     const examples = [
       { id: 'v-1', outcome: 'failed', code: 'http_403', excerpt: 'not\nyours' },
       { id: 'v-2', outcome: 'failed', code: 'http_403', excerpt: '' },
@@ -110,7 +110,7 @@ describe('the event of a run', () => {
       `${event.text}; for example v-1: failed, http_403 "not yours"; v-2: failed, http_403; ` +
         'all of them: expunge report r1 --only failed',
     );
-    expect(event.data).toMatchObject({ halt: 'forbidden', by: 'guard', exit: 4 });
+    expect(event.data).toMatchObject({ halt: 'unexpected_answers', by: 'guard', exit: 4 });
     const paused = runEvent(run, { ...change, state: 'paused', reason: 'release' });
     expect(runEvent(run, { ...change, state: 'paused', reason: 'a\n\u2028b' }).text).toMatch(/: a b$/);
     expect(paused.text).toBe('Run r1 on api.example.com (acme) is paused by ana@here: release');

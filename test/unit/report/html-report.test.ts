@@ -286,7 +286,7 @@ describe('all that a page says', () => {
         "deleted 1,000 83.3 % the API confirmed it",
         "absent 20 1.6 % not there at our first request",
         "failed 30 2.5 % rejected by the API; presumably still exists",
-        "unknown 2 0.1 % may have been executed; no definite answer came",
+        "unknown 2 0.1 % no answer shows whether it is gone",
         "duplicate 100 8.3 % listed earlier; sent once",
         "pending 48 4.0 % no outcome yet",
         "all 1,200 100 %",
@@ -470,7 +470,7 @@ describe('all that a page says', () => {
 });
 
 it.each([
-  ['', '<b class="bad">completed</b>, but none of its 3 ids was there'],
+  ['', '<b class="bad">completed</b>, but nothing shows that any of its 3 ids was there'],
   ['1', '<b class="good">completed</b></p>'],
 ])('the page of a run that found none of its ids, with expectAbsent "%s", says so: %s', (expectAbsent, words) => {
   const run = runOf('', { state: 'completed', halt: '', rows: '3', ids: '3', ...gone, tallied: '1', expectAbsent });

@@ -17,7 +17,7 @@ const ending: Ending = {
   brakes: [],
   rows: 1_010,
   ids: 1_003,
-  isEveryIdAbsent: false,
+  isNoneThere: false,
   pending: 0,
   counts: { ...noCounts, deleted: 968, gone_unconfirmed: 2, failed: 33, rejected: 7 },
   protectedRead: null,
@@ -28,7 +28,7 @@ const ending: Ending = {
   proof: [],
   activeMs: 10_000,
   pace: [],
-  failures: [{ code: 'http_403', count: 33, samples: ['a-1', 'a-2', 'a-3', 'a-4'] }],
+  failures: [{ outcome: 'failed', code: 'http_403', count: 33, samples: ['a-1', 'a-2', 'a-3', 'a-4'] }],
   examples: [],
   behindHalt: '',
   files: ['report.csv'],
@@ -147,15 +147,17 @@ describe('endingText', () => {
   });
 
   it('says loudly that none of the ids was there, and what to do where that was expected', () => {
-    const lines = endingText({ ...ending, counts: { ...noCounts, absent: 1_003 }, isEveryIdAbsent: true }).split('\n');
-    expect(lines).toContainEqual(expect.stringContaining('None of the 1,003 ids was there. Check --base-url'));
+    const lines = endingText({ ...ending, counts: { ...noCounts, absent: 1_003 }, isNoneThere: true }).split('\n');
+    expect(lines).toContainEqual(
+      expect.stringContaining('Nothing shows that any of the 1,003 ids was there. Check --base-url'),
+    );
     expect(lines.at(-1)).toBe(
       '  If they are expected to be gone: expunge run ids.csv --resource views --expect-absent',
     );
   });
 
   it.each<[Partial<Ending>, string]>([
-    [{ isEveryIdAbsent: true }, 'gone: expunge plan FILE --expect-absent'],
+    [{ isNoneThere: true }, 'gone: expunge plan FILE --expect-absent'],
     [{ kind: 'halted', halt: 'all_absent' }, 'gone: expunge resume r1 --expect-absent'],
     [{ kind: 'halted', halt: 'max_deletes' }, 'a higher --max-deletes: expunge resume r1 --max-deletes N'],
   ])('gives the command of a plan no rule to set: %j', (more, words) => {
@@ -180,12 +182,17 @@ describe('endingText', () => {
   });
 
   it('puts ids with white space around them in quotes', () => {
-    const failures = [{ code: 'outer_white_space', count: 2, samples: [' a-1', 'a-2'] }];
+    const failures = [{ outcome: 'rejected' as const, code: 'outer_white_space', count: 2, samples: [' a-1', 'a-2'] }];
     expect(endingText({ ...ending, failures })).toContain('    2  outer_white_space   " a-1"  a-2\n');
   });
 
   it('shows ten reasons and counts the others', () => {
-    const failures = Array.from({ length: 12 }, (_, i) => ({ code: `http_4${i}`, count: 1, samples: ['a'] }));
+    const failures = Array.from({ length: 12 }, (_, i) => ({
+      outcome: 'failed' as const,
+      code: `http_4${i}`,
+      count: 1,
+      samples: ['a'],
+    }));
     expect(endingText({ ...ending, failures })).toContain('and 2 other reasons, all in the report');
   });
 });

@@ -85,7 +85,9 @@ describe('panelText', () => {
   it('says of a completed run whether it found none of its ids', () => {
     const completed = { state: 'completed', ids: 3, pending: 0 } as const;
     expect(lastLine({ ...completed, conclusion: 'well' })).toBe('Completed.');
-    expect(lastLine({ ...completed, conclusion: 'none_there' })).toBe('Completed, but none of its 3 ids was there.');
+    expect(lastLine({ ...completed, conclusion: 'none_there' })).toBe(
+      'Completed, but nothing shows that any of its 3 ids was there.',
+    );
   });
 
   it('shows no pace while nothing moves', () => {

@@ -29,8 +29,8 @@ beforeEach(() => {
     quotaUntil: 0,
     nextAt: 0,
     window: '',
-    expectAbsent: false,
-    absent: [],
+    expected: { absent: false, statuses: [] },
+    others: [],
   };
   watch = new RunWatch({
     ask: async (_run, call) => {
@@ -43,6 +43,7 @@ beforeEach(() => {
     overdue: (run) => void overdue.push(run),
     halted: (run) => void halted.push(run),
     saw: () => {},
+    waits: () => {},
     onChange: () => {},
     conditions: () => ({ isHeld: false, limit: null, refreshes: 0 }),
     keepalive: async (run) => void keepalives.push(run),

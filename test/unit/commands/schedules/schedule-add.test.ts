@@ -41,6 +41,7 @@ const samples: Record<SettingName, string> = {
   maxDeletes: '50',
   onStatus: '404=failed,409=retry',
   expectAbsent: 'true',
+  expect: '403,409',
   rate: '200/s,100000/day',
   maxConcurrency: '8',
   workers: '2',

@@ -5,7 +5,7 @@ import { annotations, makeIds } from './ids.ts';
 import { openLocalWorkers } from './local-workers.ts';
 import { until } from './processes.ts';
 
-/** An API that says now and then of everything that it is not there. */
+/** An API that now and then refuses everything with one status. */
 export type Spell = {
   ids: number;
   /** The share of ids that are truly not there, in random order. */
@@ -15,11 +15,12 @@ export type Spell = {
   /** Worker processes; 1 is a run that deletes by itself. */
   workers: number;
   latencyMs: number;
+  status: number;
   expectAbsent?: boolean;
 };
 
-/** What became of it: `code` as the command of the run ends; `broken`: a promise that a completed run broke. */
-export type SpellResult = { run: Run; falselyAbsent: number; broken: string | null; requests: number };
+/** What became of it. `wrong`: the ids that were settled by a false answer; `broken`: a promise that a completed run broke. */
+export type SpellResult = { run: Run; wrong: number; broken: string | null; requests: number };
 
 const isOver = ({ state }: Run) => state === 'completed' || state === 'halted';
 
@@ -30,29 +31,34 @@ export async function runThrough(atEnd: AtEnd, spell: Spell, random: () => numbe
   let n = 0;
   const script = () => {
     n++;
-    return spell.bursts.some(({ from, length }) => n > from && n <= from + length) ? ('status-404' as const) : null;
+    return spell.bursts.some(({ from, length }) => n > from && n <= from + length)
+      ? (`status-${spell.status}` as const)
+      : null;
   };
   const server = { objects: annotations(there), latencyMs: spell.latencyMs, record: true, faults: { script } };
   const { sandbox, redis, run } = await (spell.workers === 1 ? alone : together)(atEnd, ids, server, spell);
   const evidence = { redis, run, sandbox, resource: 'annotations' as const, ids, bystanders: [] };
   const broken = run.state === 'completed' ? await findBroken(evidence) : null;
-  // What is recorded as absent and is there, or was there until this run deleted it.
+  // Recorded as absent, though it is there, or was there until this run deleted it.
   const falselyAbsent = Math.max(0, run.counts.absent - (spell.ids - there.length));
-  return { run, falselyAbsent, broken, requests: n };
+  return { run, wrong: falselyAbsent + run.counts.failed, broken, requests: n };
 }
 
 type Server = Parameters<typeof openLocalWorkers>[1];
 
 async function alone(atEnd: AtEnd, ids: string[], server: Server, { expectAbsent }: Spell) {
   const harness = await openHarness(atEnd, server);
+  harness.env.EXPUNGE_RETRY_DELAYS = '100ms,500ms,500ms,500ms,500ms';
   const flags = expectAbsent ? ['--expect-absent'] : [];
   await harness.run([harness.list(ids), '--resource', 'annotations', '--yes', ...flags]);
   return { sandbox: harness.sandbox, redis: harness.redis, run: await harness.onlyRun() };
 }
 
+const retries = { retryDelaysMs: [100, 500, 500, 500, 500] };
+
 async function together(atEnd: AtEnd, ids: string[], server: Server, { workers, expectAbsent = false }: Spell) {
-  const local = await openLocalWorkers(atEnd, server);
-  for (let n = 1; n < workers; n++) await local.add();
+  const local = await openLocalWorkers(atEnd, server, retries);
+  for (let n = 1; n < workers; n++) await local.add(retries);
   const id = await local.submit(ids, { expectAbsent });
   const run = await until('the run has ended', async () => {
     const found = await local.run(id);
