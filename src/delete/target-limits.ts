@@ -1,4 +1,4 @@
-import { type Advice, readRateAdvice } from '../http/rate-headers.ts';
+import { readRateAdvice } from '../http/rate-headers.ts';
 import { maxThrottleMs, readHeaderValues, retryAfterMs } from '../http/retry-after.ts';
 import type { Signal } from '../limiter/outage.ts';
 import type { TargetLimiter } from '../limiter/target-limiter.ts';
@@ -7,6 +7,7 @@ import { describeConnectionError } from '../system-errors.ts';
 import type { Token } from '../token/token.ts';
 import type { PoolLimits } from './connection-pool.ts';
 import { namesLimit } from './named-limits.ts';
+import { UsedUpLimit } from './used-up-limit.ts';
 import { type Answer, noContent } from './verdict.ts';
 
 /** The view that deleting has of its target's limiter. */
@@ -41,6 +42,7 @@ type TargetLimitsDeps = {
 /** Reports answers to the limiter and the token, and asks them what may be sent. */
 export function targetLimits(limiter: TargetLimiter, deps: TargetLimitsDeps): TargetLimits {
   const { token, now, onLongThrottle, onUnreadableWait = () => {} } = deps;
+  const usedUp = new UsedUpLimit();
   return {
     permits: limiter.permits,
     get inFlightShare() {
@@ -76,6 +78,7 @@ export function targetLimits(limiter: TargetLimiter, deps: TargetLimitsDeps): Ta
     recordAnswer: ({ epoch, wasClose }, answer, ms, { waitStatuses, hasFailed, authorization }) => {
       const signal = toSignal(answer, waitStatuses);
       limiter.permits.recordAnswer(wasClose, signal === 'refused');
+      if (signal === 'accepted' && usedUp.isWatched) usedUp.accepted(now() - ms);
       if (answer === noContent) {
         limiter.observe(epoch, 'accepted', ms, '');
         token.accepted(authorization);
@@ -83,9 +86,11 @@ export function targetLimits(limiter: TargetLimiter, deps: TargetLimitsDeps): Ta
       }
       const isLifted = limiter.isReleased(epoch);
       const advice = answer.kind === 'status' && !isLifted ? readRateAdvice(answer.headers, now()) : null;
+      const isUsedUp = advice?.remaining === 0 && usedUp.announce(now(), advice.resetMs);
+      const resetMs = isUsedUp ? advice.resetMs : null;
       const throttle =
         answer.kind === 'status' && !isLifted
-          ? requestedThrottle(answer, { waitStatuses, advice, now: now(), onUnreadableWait })
+          ? requestedThrottle(answer, { waitStatuses, resetMs, now: now(), onUnreadableWait })
           : null;
       if (throttle !== null) limiter.throttleFor(throttle.ms, throttle.why);
       if (throttle?.isTooLong) onLongThrottle(throttle.why);
@@ -105,7 +110,8 @@ export function targetLimits(limiter: TargetLimiter, deps: TargetLimitsDeps): Ta
 
 type ThrottleContext = {
   waitStatuses: ReadonlySet<number>;
-  advice: Advice | null;
+  /** The time until the limit is reset, if it is used up; null = not known. */
+  resetMs: number | null;
   now: number;
   onUnreadableWait(value: string): void;
 };
@@ -116,7 +122,7 @@ type ThrottleContext = {
  */
 function requestedThrottle(
   answer: Answer & { kind: 'status' },
-  { waitStatuses, advice, now, onUnreadableWait }: ThrottleContext,
+  { waitStatuses, resetMs, now, onUnreadableWait }: ThrottleContext,
 ) {
   const { status, headers } = answer;
   const isThrottled = isThrottling(status) || waitStatuses.has(status) || namesLimit(answer);
@@ -129,9 +135,9 @@ function requestedThrottle(
   }
   const [said] = readHeaderValues(headers, 'retry-after');
   if (said !== undefined) onUnreadableWait(said.slice(0, 100));
-  if (!isThrottled || advice?.remaining !== 0) return null;
-  const why = `the server answered ${status} and said that its limit is reset in ${Math.ceil(advice.resetMs / 1_000)} s`;
-  return { ms: advice.resetMs, why, signal, isTooLong: false };
+  if (!isThrottled || resetMs === null) return null;
+  const why = `the server answered ${status} and said that its limit is reset in ${Math.ceil(resetMs / 1_000)} s`;
+  return { ms: resetMs, why, signal, isTooLong: false };
 }
 
 /** Why the target as a whole is in trouble, according to one answer. */

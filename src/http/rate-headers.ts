@@ -2,7 +2,7 @@ import { parseDictionary, parseList, Token } from 'structured-headers';
 import { type HeaderFields, maxThrottleMs, readHeaderValues, readWaitsMs } from './retry-after.ts';
 
 /** A server's statement about its rate limit before it throttles. */
-export type Advice = {
+type Advice = {
   remaining: number; // requests left in the window
   resetMs: number; // time that the window still lasts, from now
   quota: number | null; // requests per whole window; null = not stated

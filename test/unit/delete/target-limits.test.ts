@@ -83,9 +83,9 @@ describe('what is reported to the limiter', () => {
   });
 });
 
-/** Everything that is told of an answer, with the words for it. */
-function allToldOf(answer: Answer, { isReleased = false } = {}): unknown[] {
-  const told: unknown[] = [];
+/** Limits that tell of each answer, with the words for it. An answer takes 30 ms. */
+function openTelling({ isReleased = false } = {}) {
+  const told: string[] = [];
   const limiter = {
     permits: new Permits(),
     isReleased: (epoch: number) => epoch === 7 && isReleased,
@@ -96,17 +96,29 @@ function allToldOf(answer: Answer, { isReleased = false } = {}): unknown[] {
       void told.push(`${epoch} ${signal} ${ms}: ${why}`),
   } as unknown as TargetLimiter;
   const token = givenToken({ accepted: () => void told.push('the token works') });
+  let nowMs = 0;
   const limits = targetLimits(limiter, {
     token,
-    now: () => 0,
+    now: () => nowMs,
     onLongThrottle: (why) => void told.push(`too long: ${why}`),
   });
-  limits.recordAnswer({ epoch: 7, wasClose: false }, answer, 30, sentRequest({ waitStatuses: new Set([429]) }));
+  const request = sentRequest({ waitStatuses: new Set([429]) });
+  const record = (answer: Answer) => limits.recordAnswer({ epoch: 7, wasClose: false }, answer, 30, request);
+  const passMs = (ms: number) => {
+    nowMs += ms;
+  };
+  return { told, record, passMs };
+}
+
+/** Everything that is told of an answer. */
+function allToldOf(answer: Answer, odd: { isReleased?: boolean } = {}): string[] {
+  const { told, record } = openTelling(odd);
+  record(answer);
   return told;
 }
 
 describe('an answer', () => {
-  test.each<[string, Answer, unknown[]]>([
+  test.each<[string, Answer, string[]]>([
     ['that is good', answered(200), ['7 accepted 30: the API answers 200 to everything', 'the token works']],
     ['of 401', answered(401), ['7 nothing 30: the API answers 401 to everything']],
     ['that was lost', timeout, ['7 lost 30: the API gives no answers in time']],
@@ -142,7 +154,22 @@ describe('an answer', () => {
     ['a 500', answered(500, usedUp), null],
     ['a 204', answered(204, usedUp), null],
   ])('that says that the limit is used up is waited for if it is a refusal: %s', (_, answer, held) => {
-    expect(allToldOf(answer).filter((told) => String(told).startsWith('hold'))).toEqual(held === null ? [] : [held]);
+    expect(allToldOf(answer).filter((told) => told.startsWith('hold'))).toEqual(held === null ? [] : [held]);
+  });
+
+  test('that says that the limit is used up is not waited for once something was accepted before such a reset', () => {
+    const { record, told, passMs } = openTelling();
+    const held = () => told.filter((one) => one.startsWith('hold')).length;
+    record(answered(429, usedUp));
+    expect(held()).toBe(1);
+    passMs(12_000);
+    for (const answer of [noContent, answered(204)]) record(answer);
+    record(answered(429, usedUp));
+    expect(held()).toBe(2);
+    passMs(1_000);
+    record(noContent);
+    record(answered(429, usedUp));
+    expect(held()).toBe(2);
   });
 
   test('that asks for more than an hour is obeyed for an hour, and told of', () => {
