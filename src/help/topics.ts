@@ -35,7 +35,6 @@ export const topics = {
   upgrade: 'verify another version of expunge, replace workers with it, and roll back',
   troubleshooting: 'what you see, why, and what to do',
   sandbox: 'rehearse a run, or serve an API of the same kind, with faults on demand',
-  benchmarks: 'what was measured, when, on which machine',
 } as const;
 
 export type Topic = keyof typeof topics;

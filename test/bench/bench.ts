@@ -8,9 +8,9 @@ import { stopPrivateRedis } from '../../src/redis/private/stop.ts';
 import { writeIds } from './make-ids.ts';
 import { type Measured, measure } from './measure.ts';
 import { peersOf } from './peers.ts';
+import { writeResults } from './results.ts';
 import { type Cell, cellTable } from './table.ts';
 import { startTarget } from './target.ts';
-import { writeTopic } from './topic.ts';
 
 // CPU seconds and wall clock side by side with peers, in turn: `npm run bench`. Quote the ratios; absolute figures belong to the machine.
 
@@ -21,7 +21,7 @@ const { values } = parseArgs({
     latency: { type: 'string', default: '0,50' },
     tls: { type: 'string', default: 'no,yes' },
     rounds: { type: 'string', default: '5' },
-    write: { type: 'boolean', default: false }, // into the topic
+    write: { type: 'boolean', default: false }, // into RESULTS.md
     only: { type: 'string', default: '' }, // words of the peers' names, separated by commas
   },
 });
@@ -37,7 +37,7 @@ try {
   for (const latencyMs of numbers(values.latency)) {
     for (const tls of values.tls.split(',')) cells.push(await measureCell(latencyMs, tls === 'yes'));
   }
-  if (values.write) writeTopic(cells, Number(values.rounds));
+  if (values.write) writeResults(cells, Number(values.rounds));
 } finally {
   redis.disconnect();
   if (address.kind === 'private') await stopPrivateRedis(stateDir);

@@ -4,11 +4,11 @@ import { cpus, loadavg, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { type Cell, cellTable } from './table.ts';
 
-const path = join(import.meta.dirname, '../../src/help/benchmarks.md');
+const path = join(import.meta.dirname, 'RESULTS.md');
 const heading = '## What an id costs';
 
-/** Replaces the section of the topic that holds these tables, with date, machine and commit. The other sections are written by hand. */
-export function writeTopic(cells: Cell[], rounds: number): void {
+/** Replaces the section of the results that holds these tables, with date, machine and commit. The other sections are written by hand. */
+export function writeResults(cells: Cell[], rounds: number): void {
   const sections = readFileSync(path, 'utf8').split(/^(?=## )/m);
   const at = sections.findIndex((section) => section.startsWith(heading));
   if (at === -1) throw new Error(`${path} has no section "${heading}"`);
