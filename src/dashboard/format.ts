@@ -1,20 +1,8 @@
-import { toSingular } from '/assets/model/singular.js';
+import { capital, duration as durationOf, units } from '/assets/model/numbers.js';
 
-// Numbers and times for people, in the same words as on the terminal. All pure.
+export { capital, count, percent, plural, rate } from '/assets/model/numbers.js';
 
-/** 249,981 */
-export function count(n: number) {
-  return n.toLocaleString('en-US');
-}
-
-/** `1 view`, `1,203 views`. `nouns`: a plural that ends in s. */
-export function plural(n: number, nouns: string) {
-  return `${count(n)} ${n === 1 ? toSingular(nouns) : nouns}`;
-}
-
-export function capital(text: string) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
+// Numbers and times for people. All pure.
 
 /** The text as a sentence. */
 export function sentence(text: string) {
@@ -26,39 +14,9 @@ export function withoutFlags(text: string) {
   return text.replace(/(?<![\w-])--([a-z][a-z-]*[a-z])/g, (_, flag: string) => `“${flag.replaceAll('-', ' ')}”`);
 }
 
-const units = [
-  ['d', 86_400],
-  ['h', 3_600],
-  ['min', 60],
-  ['s', 1],
-] as const;
-
 /** `0.4 s`, `45 s`, `6 min 30 s`, `2 h 5 min`: the two largest units. */
 export function duration(seconds: number) {
-  if (seconds < 9.95) return `${seconds.toFixed(1).replace(/\.0$/, '')} s`;
-  const whole = Math.round(seconds);
-  const at = units.findIndex(([, size]) => whole >= size);
-  const [unit, size] = units[at] ?? ['s', 1];
-  const [below, belowSize] = units[at + 1] ?? ['', 1];
-  const rest = Math.floor((whole % size) / belowSize);
-  return `${Math.floor(whole / size)} ${unit}${below && rest > 0 ? ` ${rest} ${below}` : ''}`;
-}
-
-/** `398/s`, `3.2/s`, `12/min`. */
-export function rate(perSecond: number) {
-  if (perSecond >= 9.95) return `${count(Math.round(perSecond))}/s`;
-  if (perSecond >= 1 || perSecond <= 0) return `${oneDecimal(perSecond)}/s`;
-  return perSecond * 60 >= 1 ? `${oneDecimal(perSecond * 60)}/min` : `${oneDecimal(perSecond * 3_600)}/h`;
-}
-
-function oneDecimal(n: number) {
-  return n.toFixed(1).replace(/\.0$/, '');
-}
-
-/** `38.0 %`, rounded down: 100 % means all. */
-export function percent(part: number, whole: number) {
-  if (whole === 0 || part >= whole) return '100 %';
-  return `${(Math.floor((part / whole) * 1_000) / 10).toFixed(1)} %`;
+  return durationOf(1_000 * seconds);
 }
 
 /** `0.31 ms`, `12 ms`, `1.2 s` */

@@ -1,8 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import * as page from '../../../src/dashboard/format.ts';
-import * as terminal from '../../../src/format.ts';
-
-const numbers = [0, 0.0004, 0.02, 0.9, 1, 1.26, 9.94, 9.96, 59, 59.6, 60, 90, 999, 3_600, 7_290, 86_399.7, 90_000, 1e6];
 
 describe('what a command says', () => {
   it.each([
@@ -18,16 +15,6 @@ describe('what a command says', () => {
 });
 
 describe('the numbers of the pages', () => {
-  it('read as in the terminal', () => {
-    for (const n of numbers) {
-      expect(page.duration(n)).toBe(terminal.duration(n * 1_000));
-      expect(page.rate(n)).toBe(terminal.rate(n));
-      expect(page.count(n)).toBe(terminal.count(n));
-      expect(page.plural(n, 'ids')).toBe(terminal.plural(n, 'ids'));
-      expect(page.percent(n, 999)).toBe(terminal.percent(n, 999));
-    }
-  });
-
   it.each([
     [{ least: 1, most: 14 }, 'a few seconds'],
     [{ least: 54, most: 82 }, '54–82 s'],
