@@ -6,8 +6,6 @@ import { noteTarget } from '../ledger/known-targets.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
-import { withNotifier } from '../queue/on-demand.ts';
-import { countConsumers, notifierQueueName } from '../queue/queues.ts';
 import { readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { scheduleChanged } from '../schedule/changed-schedule.ts';
@@ -16,7 +14,6 @@ import { type Definition, parseStoredSettings, type Schedule } from '../schedule
 import { readSchedule, addSchedule as storeSchedule } from '../schedule/schedule-store.ts';
 import { differences } from '../terminal/schedule-text.ts';
 import type { ScheduleAction } from './action.ts';
-import { unknownLiveness } from './liveness.ts';
 import { scheduleFacts } from './schedule-record.ts';
 import type { SchedulePlace } from './schedule-work.ts';
 import type { Session } from './session.ts';
@@ -63,9 +60,11 @@ export async function addSchedule(session: Session, place: SchedulePlace, action
   if (done === 'stale') throw await changedMeanwhile(session, target, name);
   await noteTarget(redis, target, at);
   const schedule = (await readSchedule(redis, target.fp, name))!;
-  const listeners = await setNotifier(session, target, schedule, before);
   const facts = await scheduleFacts(session, target, schedule, at);
-  const warnings = [...warningsOfProtection(before, schedule), ...warningsOfSource(place, schedule, listeners)];
+  const warnings = [
+    ...warningsOfProtection(before, schedule),
+    ...(await warningsOfSource(session, place, target, schedule)),
+  ];
   return { done, before, schedule, at, facts, warnings };
 }
 
@@ -93,34 +92,19 @@ async function changedMeanwhile({ redis }: Session, { fp }: Target, name: string
   return new ExpungeError('GUARD', `schedule ${name} is gone since it was shown; nothing was changed`);
 }
 
-/**
- * Registers the notifier of a schedule, removes the notifier of another source, and returns how many processes listen; null if Redis does not say.
- */
-async function setNotifier(
-  session: Session,
-  target: Target,
-  schedule: Schedule,
-  before: Schedule | null,
-): Promise<number | null> {
-  const { name, from, state } = schedule;
-  const { fp } = target;
-  const address = { fp, source: from, connection: session.queueConnection };
-  if (before !== null && before.from !== from)
-    await withNotifier({ ...address, source: before.from }, (notifier) => notifier.remove(name));
-  if (state === 'active') await withNotifier(address, (notifier) => notifier.ensure(name, schedule));
-  return countConsumers(session.redis, { fp, name: notifierQueueName(from) });
-}
-
 function warningsOfProtection(before: Schedule | null, { settings }: Schedule): string[] {
   const file = before?.settings.protect;
   return file === undefined || settings.protect !== undefined ? [] : [`it no longer protects the ids of ${file}`];
 }
 
-function warningsOfSource({ config }: SchedulePlace, { from }: Schedule, listeners: number | null): string[] {
-  if (listeners) return [];
+async function warningsOfSource(
+  { redis }: Session,
+  { config }: SchedulePlace,
+  { fp }: Target,
+  { from }: Schedule,
+): Promise<string[]> {
+  if ((await redis.exists(keys.scheduleSource(fp, from))) > 0) return [];
   const known = Object.keys(config.sources);
   const nearest = known.includes(from) ? '' : suggest(from, known);
-  const who = `worker of this target that has the source "${from}"`;
-  const words = listeners === null ? unknownLiveness(who) : `no ${who} is alive`;
-  return [`${words}; no run starts until one is.${nearest}`];
+  return [`no worker of this target that has the source "${from}" is alive; no run starts until one is.${nearest}`];
 }

@@ -45,7 +45,7 @@ export async function removeOwnQueue(session: Session, run: Run): Promise<void> 
 export function detachedWarnings(target: Named, workers: number | null, stop: Stop | null): Advice[] {
   const words =
     workers === null
-      ? `${unknownLiveness('worker of this target')}; if none is,`
+      ? 'this Redis does not say whether a worker of this target is alive (CLIENT LIST); if none is,'
       : 'no worker of this target is alive;';
   const work: Advice = (toType) => `${words} start one: ${commandFor(toType, 'worker', target)}`;
   const start = (one: Stop): Advice => {
@@ -64,11 +64,6 @@ export function standingWarnings(run: Run, context: RunContext): Advice[] {
 }
 
 type Named = Pick<Target, 'baseUrl' | 'account'>;
-
-/** A warning that Redis does not show whether such a process is alive: not every login may use CLIENT LIST. */
-export function unknownLiveness(who: string): string {
-  return `this Redis does not say whether a ${who} is alive (CLIENT LIST)`;
-}
 
 /** The queue that only the commands of a run consume. */
 function ownQueueOf({ id, fp }: Run): QueueName {

@@ -1,7 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import { readRun } from '../ledger/run.ts';
 import { pausedEvent } from '../notify/events.ts';
-import { withNotifier } from '../queue/on-demand.ts';
 import { readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { scheduleChanged } from '../schedule/changed-schedule.ts';
@@ -37,16 +36,13 @@ async function steer(
   { target, by, seen }: ScheduleAction & { seen?: number },
 ): Promise<SteeredSchedule> {
   const { redis } = session;
-  const { name, from } = schedule;
+  const { name } = schedule;
   const at = Math.round(await readClock(redis, keys.schedules(target.fp))); // occurrences are due by this clock
   const noted = { at, by: 'operator', ...by, seen: seen ?? null } as const;
   const event = action === 'pause' ? pausedEvent({ target, name, at, reason: by.reason }, '', by.who) : null;
   const done = await store(redis, target.fp, name, action, noted, event);
   const after = (await readSchedule(redis, target.fp, name)) ?? schedule;
   if (done === 'stale') throw scheduleChanged(after, undone[action]);
-  await withNotifier({ fp: target.fp, source: from, connection: session.queueConnection }, (notifier) =>
-    action === 'resume' ? notifier.ensure(name, schedule) : notifier.remove(name),
-  );
   return { at, facts: await scheduleFacts(session, target, after, at) };
 }
 

@@ -1,4 +1,3 @@
-import type { Notifier, NotifierAddress } from './notifier.ts';
 import type { ChunkQueue } from './queue.ts';
 import type { QueueAddress } from './queues.ts';
 
@@ -9,11 +8,4 @@ export async function withQueue<T>(address: QueueAddress, body: (queue: ChunkQue
   const { openQueue } = await import('./queue.ts');
   const queue = openQueue(address);
   return body(queue).finally(() => queue.close());
-}
-
-/** Calls `body` with the notifier for the schedules of one source, and closes it. */
-export async function withNotifier<T>(address: NotifierAddress, body: (notifier: Notifier) => Promise<T>): Promise<T> {
-  const { openNotifier } = await import('./notifier.ts');
-  const notifier = openNotifier(address);
-  return body(notifier).finally(() => notifier.close());
 }

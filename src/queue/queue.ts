@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, type JobsOptions, Queue, type Worker, type WorkerOptions } from 'bullmq';
 import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
@@ -152,22 +151,3 @@ export function errorLogger(log: Log, message: string, clock: () => number): (er
 
 /** The pause after an error of Redis, in ms. */
 export const errorBackoffMs = 500;
-
-/**
- * Pauses the loop of a BullMQ worker for half a second after an error. BullMQ itself pauses only after a lost connection, and calls a Redis that
- * rejects writes thousands of times per second.
- */
-export function backOffOnErrors(
-  worker: Pick<Worker, 'on' | 'pause' | 'resume' | 'closing'>,
-  wait: () => Promise<unknown> = () => sleep(errorBackoffMs),
-): void {
-  let isPaused = false;
-  worker.on('error', async () => {
-    if (isPaused) return;
-    isPaused = true;
-    await worker.pause(true).catch(() => {});
-    await wait();
-    isPaused = false;
-    if (!worker.closing) await worker.resume(); // the worker emits its errors
-  });
-}

@@ -24,11 +24,6 @@ export function runOfQueue(name: string): string {
   return name === sharedQueueName ? '' : name.slice(ownQueueName('').length);
 }
 
-/** The queue of the notifications for a source's schedules. */
-export function notifierQueueName(source: string): string {
-  return `notifications-${source}`;
-}
-
 /** The number of processes that consume a queue; null if the login is not allowed to use CLIENT LIST, or Redis is away. */
 export async function countConsumers(redis: RedisClient, { fp, name }: QueueName): Promise<number | null> {
   const client = `${keys.queuePrefix(fp)}:${Buffer.from(name).toString('base64')}`; // the name that BullMQ gives the connections of its workers

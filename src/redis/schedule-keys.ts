@@ -58,6 +58,13 @@ export const scheduleKeys = {
     writers: ['schedule/heartbeat.ts'],
     expires: '15 s',
   },
+  scheduleSource: {
+    key: (fp: string, source: string) => `expunge:{${fp}}:source:${source}`,
+    type: 'string',
+    contents: 'a worker has this source of schedules',
+    writers: ['worker/scheduler.ts'],
+    expires: '10 s',
+  },
   scheduleOccurrence: {
     key: (fp: string, name: string, occurrence: number) => `expunge:{${fp}}:schedule:${name}:occurrence:${occurrence}`,
     type: 'string',

@@ -14,8 +14,8 @@ import { readSchedule, type ScheduleDeps, updateSchedule } from './schedule-stor
 const maxSteps = 5;
 
 /**
- * Reconciles a schedule: records how its last run ended, and makes the run of an occurrence that is due. Workers call it for each notification, and
- * every 3 s in case a notification was lost. Repeating it, even in two processes, does nothing twice.
+ * Reconciles a schedule: records how its last run ended, and makes the run of an occurrence that is due. Workers call it
+ * every 3 s. Repeating it, even in two processes, does nothing twice.
  */
 export async function reconcile(deps: ScheduleDeps, name: string, stop: AbortSignal): Promise<void> {
   if ((await findDueWork(deps, name)) === null) return;

@@ -24,7 +24,7 @@ export type ScheduleHarness = Harness & {
   told: string[];
   now: number;
   add(definition?: Partial<Definition>, protectedList?: ProtectedList): Promise<void>;
-  /** Sets the clock and attends to the schedule, as a worker would that hears its bell. */
+  /** Sets the clock and attends to the schedule, as a worker would in its next check. */
   at(time: number, work?: Partial<ScheduleDeps>): Promise<void>;
   schedule(): Promise<Schedule>;
   history(): Promise<HistoryEntry[]>;

@@ -136,7 +136,7 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     enqueuer: service.enqueuer,
     by: readBy(invocation),
   });
-  const scheduler = new Scheduler(schedules, session.queueConnection);
+  const scheduler = new Scheduler(schedules);
   const { dashboardUrl } = invocation.config;
   const recoverer = new Recoverer({
     ledger: session.ledger,

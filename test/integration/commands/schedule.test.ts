@@ -37,7 +37,7 @@ const add = (name: string, cron: string, line: string) => {
 const facts = ({ stdout }: { stdout: string }) => JSON.parse(stdout);
 
 describe('expunge schedule', () => {
-  it('adds a schedule, says when it runs, and warns where nobody would hear its bell', async () => {
+  it('adds a schedule, says when it runs, and warns where no worker has its source', async () => {
     const { code, stderr } = await add('nightly', '30 2 * * *', 'expired --tz America/New_York --max-deletes 100');
     expect(code).toBe(0);
     expect(stderr).toContain(

@@ -1,25 +1,22 @@
-import { Queue } from 'bullmq';
 import { describe, test } from 'vitest';
 import type { Log } from '../../../src/logger.ts';
 import { openConsumer } from '../../../src/queue/consumer.ts';
-import { openListener } from '../../../src/queue/notifier.ts';
-import { notifierQueueName } from '../../../src/queue/queues.ts';
+import { openQueue } from '../../../src/queue/queue.ts';
 import { addressFromUrl } from '../../../src/redis/address.ts';
 import { parseInfo } from '../../../src/redis/boot-check.ts';
 import { openQueueConnection } from '../../../src/redis/connect.ts';
-import { keys } from '../../../src/redis/keys.ts';
 import { openOwnRedis } from '../../support/own-redis.ts';
 import { until } from '../../support/processes.ts';
 
-const notifications = 2_000;
+const chunks = 2_000;
 
-describe('what listens to queues', () => {
+describe('a consumer', () => {
   test('tells once that a Redis rejects its writes, however often it asks, and goes on', async ({
     expect,
     onTestFinished,
   }) => {
     const own = await openOwnRedis(onTestFinished);
-    const [fp, admin, told, heard] = ['test', own.connect(), new Set<string>(), new Set<string>()];
+    const [admin, told, handled] = [own.connect(), new Set<string>(), new Set<number>()];
     let warnings = 0;
     const warn = (facts: object, message: string) => {
       warnings++;
@@ -27,33 +24,33 @@ describe('what listens to queues', () => {
     };
     const log: Log = { debug() {}, info() {}, warn, error: warn };
     const connection = openQueueConnection(addressFromUrl(own.url, false));
-    const queue = new Queue(notifierQueueName('s'), { connection: connection as never, prefix: keys.queuePrefix(fp) });
-    queue.on('error', () => {});
-    const jobs = Array.from({ length: notifications }, (_, n) => ({ name: 'notify', data: { schedule: `s-${n}` } }));
-    const listener = openListener({ fp, source: 's', connection }, (schedule) => void heard.add(schedule), log);
+    const address = { fp: 'test', name: 'chunks', connection };
+    const queue = openQueue(address);
     const consumer = openConsumer({
-      address: { fp, name: 'chunks', connection },
+      address,
       canTakeMore: () => true,
-      handle: async () => 'done',
+      handle: async ({ chunk }) => {
+        handled.add(chunk);
+        return 'done';
+      },
       log,
       onDue() {},
       requeue() {},
     });
     onTestFinished(async () => {
-      await Promise.all([listener.drain(), consumer.drain(), queue.close()]);
+      await Promise.all([consumer.drain(), queue.close()]);
     });
-    await queue.addBulk(jobs);
-    listener.start();
+    await queue.add(Array.from({ length: chunks }, (_, chunk) => ({ run: 'r', chunk })));
     consumer.start();
-    await until('notifications arrive', () => heard.size > 10);
+    await until('chunks arrive', () => handled.size > 10);
     await admin.config('SET', 'min-replicas-to-write', '1');
-    expect(heard.size).toBeLessThan(notifications);
+    expect(handled.size).toBeLessThan(chunks);
     const before = await refusals(admin);
     await until('it was refused a few times', async () => (await refusals(admin)) - before > 10);
     expect(warnings).toBe(told.size);
     expect([...told].every((line) => line.includes('NOREPLICAS'))).toBe(true);
     await admin.config('SET', 'min-replicas-to-write', '0');
-    await until('all notifications have arrived', () => heard.size === notifications);
+    await until('all chunks have arrived', () => handled.size === chunks);
   });
 });
 

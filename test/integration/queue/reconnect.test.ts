@@ -1,6 +1,5 @@
 import { describe, test, vi } from 'vitest';
 import { openConsumer } from '../../../src/queue/consumer.ts';
-import { openListener, openNotifier } from '../../../src/queue/notifier.ts';
 import { openQueue } from '../../../src/queue/queue.ts';
 import { addressFromUrl } from '../../../src/redis/address.ts';
 import { openQueueConnection } from '../../../src/redis/connect.ts';
@@ -8,7 +7,7 @@ import { openOwnRedis } from '../../support/own-redis.ts';
 import { until } from '../../support/processes.ts';
 
 describe('a queue whose first command was refused', () => {
-  test('is filled, consumed and listened to once Redis admits its login', async ({ expect, onTestFinished }) => {
+  test('is filled and consumed once Redis admits its login', async ({ expect, onTestFinished }) => {
     const warnings = vi.spyOn(console, 'warn').mockImplementation(() => {}); // of ioredis, that it has no ready check
     onTestFinished(() => warnings.mockRestore());
     const own = await openOwnRedis(onTestFinished);
@@ -18,7 +17,7 @@ describe('a queue whose first command was refused', () => {
     const login = { username: 'late', password: 'secret' };
     const connection = openQueueConnection({ ...redis, options: { ...redis.options, ...login } });
     const address = { fp: 'test', name: 'chunks', connection };
-    const [handled, heard, refused] = [new Set<number>(), new Set<string>(), new Set<string>()];
+    const [handled, refused] = [new Set<number>(), new Set<string>()];
     const warn = (_facts: object, message: string) => void refused.add(message);
     const log = { debug() {}, info() {}, warn, error: warn };
     const queue = openQueue(address);
@@ -33,21 +32,14 @@ describe('a queue whose first command was refused', () => {
         return 'done';
       },
     });
-    const notifier = openNotifier({ fp: 'test', source: 's', connection });
-    const listener = openListener({ fp: 'test', source: 's', connection }, (schedule) => void heard.add(schedule), log);
     onTestFinished(async () => {
-      await Promise.all([consumer.drain(), listener.drain(), queue.close(), notifier.close()]);
+      await Promise.all([consumer.drain(), queue.close()]);
     });
-    const times = { cron: '* * * * * *', tz: 'UTC' };
     consumer.start();
-    listener.start();
     await expect(queue.add([{ run: 'r', chunk: 1 }])).rejects.toThrow('NOPERM');
-    await expect(notifier.ensure('often', times)).rejects.toThrow('NOPERM');
-    await until('both were refused', () => refused.size === 2);
+    await until('the consumer was refused', () => refused.size === 1);
     await admin.acl('SETUSER', 'late', '+info');
     await queue.add([{ run: 'r', chunk: 1 }]);
-    await notifier.ensure('often', times);
     await until('the chunk is handled', () => handled.has(1));
-    await until('the notification is heard', () => heard.has('often'));
   });
 });

@@ -50,7 +50,7 @@ describe.concurrent('an occurrence', () => {
     expect(await harness.history()).toMatchObject([{ occurrence: one, outcome: 'started', run: run!.id, rows: 20 }]);
   });
 
-  test('has one run, however often its bell rings, and wherever', async ({ expect, onTestFinished }) => {
+  test('has one run, however often it is checked, and wherever', async ({ expect, onTestFinished }) => {
     const harness = await openScheduleHarness(onTestFinished);
     await harness.add();
     harness.list(someIds('v', 20));

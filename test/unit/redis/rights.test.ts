@@ -13,7 +13,7 @@ const bullmq = join(dirname(fileURLToPath(import.meta.resolve('bullmq'))), 'scri
 const used = [
   ...['addStandardJob', 'addDelayedJob', 'getState', 'getStateV2', 'getCounts', 'removeJob', 'obliterate', 'pause'],
   ...['moveToActive', 'moveToFinished', 'moveToDelayed', 'moveStalledJobsToWait', 'extendLock', 'extendLocks'],
-  ...['retryJob', 'addJobScheduler', 'updateJobScheduler', 'getJobScheduler', 'removeJobScheduler'],
+  'retryJob',
 ];
 
 /** Commands that a login may lack, or that the private Redis alone is sent, whose login may do all. */
