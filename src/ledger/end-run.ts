@@ -1,6 +1,5 @@
 import type { RedisClient } from '../redis/client.ts';
-import { keys } from '../redis/keys.ts';
-import { runKeys } from '../redis/run-keys.ts';
+import { keys, runKeys } from '../redis/keys.ts';
 import { undeliveredMs, unpublishedMs } from './active-time.lua.ts';
 import { revisionFunctions } from './changes.lua.ts';
 import { resultsKeepMs } from './results.ts';
@@ -132,7 +131,7 @@ function* keysOf(run: Run): Generator<string> {
 
 function smallKeysOf(id: string): string[] {
   const { run, manifest, ledger, settled, resultsLease, ...small } = runKeys; // the lease soon expires by itself
-  return Object.values(small).map(({ key }) => key(id));
+  return Object.values(small).map((key) => key(id));
 }
 
 /** The name under which the end of any detached run of a target is recorded. */

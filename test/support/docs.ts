@@ -7,12 +7,7 @@ import { exitCodes } from '../../src/errors.ts';
 import { topicNames, topics } from '../../src/help/topics.ts';
 import { describeHalts } from '../../src/ledger/halt-rules.ts';
 import { isSuccess, type Outcome, outcomes } from '../../src/model/outcome.ts';
-import type { KeyRow } from '../../src/redis/key-row.ts';
 import { neededCommands, ourKeys } from '../../src/redis/rights.ts';
-import { runKeys } from '../../src/redis/run-keys.ts';
-import { scheduleKeys } from '../../src/redis/schedule-keys.ts';
-import { sharedKeys } from '../../src/redis/shared-keys.ts';
-import { targetKeys } from '../../src/redis/target-keys.ts';
 import { families } from '../../src/worker/http/metrics.ts';
 import { readInvariants } from './invariants.ts';
 
@@ -53,10 +48,6 @@ const generated: Readonly<Record<string, () => string>> = {
   topics: () => table(['topic', 'about'], topicNames.map(topicRow)),
   login: loginCommand,
   invariants: () => table(['invariant', 'tests'], readInvariants().map(invariantRow)),
-  'run-keys': () => keysTable(runKeys),
-  'target-keys': () => keysTable(targetKeys),
-  'schedule-keys': () => keysTable(scheduleKeys),
-  'shared-keys': () => keysTable(sharedKeys),
 };
 
 /** A page with all its generated parts as they are now. Throws for a marker without an end, or with a name that nothing is generated for. */
@@ -139,23 +130,6 @@ function invariantRow({ sentence, tests }: ReturnType<typeof readInvariants>[num
     return `${code(file)} ${titles.join(', ')}`;
   });
   return [sentence, files.join('; ')];
-}
-
-function keysTable(rows: Readonly<Record<string, KeyRow>>): string {
-  const cells = Object.entries(rows).map(([name, row]) => keyCells(name, row));
-  return table(['name', 'key', 'type', 'contents', 'written by', 'expires'], cells);
-}
-
-function keyCells(name: string, { key, type, contents, writers, expires }: KeyRow): string[] {
-  const written = writers.map((writer) => (writer.endsWith('.ts') ? code(writer) : writer)).join(', ');
-  return [code(name), code(patternOf(key)), type, contents, written, expires];
-}
-
-/** A key with the names of its parameters in place of their values. */
-export function patternOf(key: KeyRow['key']): string {
-  if (typeof key === 'string') return key;
-  const [, parameters = ''] = /^\(?([\w, ]*?) *\)? *=>/.exec(String(key)) ?? [];
-  return key(...(parameters.split(/ *, */).map((name) => `<${name}>`) as never[]));
 }
 
 function table(header: string[], rows: string[][]): string {
