@@ -4,7 +4,7 @@ import { type Outcome, type OutcomeCounts, perOutcome, sumOutcomes } from '../mo
 import { readableRate } from '../model/rate.ts';
 import { isWithin, type Reach } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
-import { type Verification, verificationFromStored } from '../model/verification.ts';
+import type { Verification } from '../model/verification.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { maxSilenceMs } from './active-time.lua.ts';
@@ -256,11 +256,11 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     resultsIn: text('resultsIn'),
     resultsBy: text('resultsBy'),
     resultsProblem: text('resultsProblem'),
-    verified: verificationFromStored(text('verified')),
+    verified: hash.verified ? JSON.parse(hash.verified) : null,
   };
 }
 
-/** The files of a run. Empty if another version wrote them in another form. */
+/** The files of a run. Empty if another version wrote them in another form: lists show its runs, too. */
 function readableFiles(text: string): string[] {
   try {
     return JSON.parse(text || '[]');

@@ -1,17 +1,13 @@
-import { isResourceName } from '../model/resource.ts';
 import { describeSemantics, type Semantics } from '../model/semantics.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
-/**
- * Reads what `check --semantics` found out about a target, at most one entry per resource, also for resources that are not defined here. Skips entries
- * that another version wrote in another form.
- */
+/** Reads what `check --semantics` found out about a target, at most one entry per resource, also for resources that are not defined here. */
 export async function readSemantics(redis: RedisClient, fp: string): Promise<Semantics[]> {
   const stored = await redis.hgetall(keys.semantics(fp));
   return Object.entries(stored)
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .flatMap(([, text]) => parse(text));
+    .map(([, text]) => JSON.parse(text) as Semantics);
 }
 
 /** The same as a sentence for everyone who sees a run of the target, or none; see `describeSemantics`. */
@@ -22,14 +18,4 @@ export async function readAbsentAnswers(redis: RedisClient, fp: string): Promise
 /** Stores the entry in place of an earlier one for that resource. Repeating it changes nothing. */
 export async function storeSemantics(redis: RedisClient, fp: string, semantics: Semantics): Promise<void> {
   await redis.hset(keys.semantics(fp), semantics.resource, JSON.stringify(semantics));
-}
-
-function parse(text: string): Semantics[] {
-  try {
-    const found = JSON.parse(text) as Partial<Semantics>;
-    const isNamed = isResourceName(String(found.resource));
-    return isNamed && (found.answers === 'gone' || found.answers === 'accepted') ? [found as Semantics] : [];
-  } catch {
-    return [];
-  }
 }

@@ -9,14 +9,11 @@ const keptPauses = 50;
 
 /**
  * Lua: the pauses of a run that operators asked for, oldest first. A `resume` lifts the pause of its own author; if the author has none, it lifts
- * all. A run that another version paused has no list: its record is its only pause.
+ * all.
  */
 const pausesFunction = `
 local function pausesOf(runKey)
-  local is = redis.call('HMGET', runKey, 'pauses', 'state', 'by', 'who', 'reason', 'changedAt')
-  if is[1] then return cjson.decode(is[1]) end
-  if is[2] ~= 'paused' or is[3] ~= 'operator' then return {} end
-  return {{id = '', who = is[4] or '', reason = is[5] or '', at = tonumber(is[6] or '0')}}
+  return cjson.decode(redis.call('HGET', runKey, 'pauses') or '[]')
 end
 
 local function storePauses(runKey, pauses)
@@ -36,7 +33,7 @@ local function notePause(runKey, pause)
   for i, one in ipairs(pauses) do
     if one.id == pause.id or one.who == pause.who and (one.reason == pause.reason or pause.reason == '') then return false end
     if one.who == pause.who then
-      noteLifted(runKey, {one.id ~= '' and one.id or nil})
+      noteLifted(runKey, {one.id})
       pauses[i] = pause
       storePauses(runKey, pauses)
       return true
@@ -58,7 +55,7 @@ local function liftPauses(runKey, who)
   for _, one in ipairs(pauses) do
     local stays = false
     for _, other in ipairs(left) do stays = stays or other.id == one.id end
-    if not stays and one.id ~= '' then lifted[#lifted + 1] = one.id end
+    if not stays then lifted[#lifted + 1] = one.id end
   end
   noteLifted(runKey, lifted)
   storePauses(runKey, left)

@@ -16,7 +16,7 @@ export type BoundAction = { id: string; bound: string; who: string; reason: stri
 /** A schedule that an operator has paused. */
 export type ScheduleAction = { id: string; who: string; reason: string; at: number };
 
-/** The actions in force for a target; `null` = none, '' as the id = another version asked for it. */
+/** The actions in force for a target; `null` = none. */
 export type TargetActions = {
   stops: StopAction[];
   limit: BoundAction | null;
@@ -37,12 +37,12 @@ export async function readTargetActions(redis: RedisClient, fp: string): Promise
     const [state, id, who, reason, at] = await redis.hmget(keys.schedule(fp, name), ...fields);
     return [name, state === 'paused' && id ? { id, who: who ?? '', reason: reason ?? '', at: Number(at) } : null];
   });
-  const { limit, limitId, limitBy = '', limitReason = '', limitAt } = bounds;
-  const { grace, graceId, graceBy = '', graceReason = '', graceAt } = bounds;
+  const { limit, limitId = '', limitBy = '', limitReason = '', limitAt } = bounds;
+  const { grace, graceId = '', graceBy = '', graceReason = '', graceAt } = bounds;
   return {
     stops: stopsFromStored(stop ?? ''),
-    limit: limit ? { id: limitId ?? '', bound: limit, who: limitBy, reason: limitReason, at: Number(limitAt) } : null,
-    grace: grace ? { id: graceId ?? '', bound: grace, who: graceBy, reason: graceReason, at: Number(graceAt) } : null,
+    limit: limit ? { id: limitId, bound: limit, who: limitBy, reason: limitReason, at: Number(limitAt) } : null,
+    grace: grace ? { id: graceId, bound: grace, who: graceBy, reason: graceReason, at: Number(graceAt) } : null,
     schedules: new Map(await Promise.all(paused)),
   };
 }

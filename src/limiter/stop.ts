@@ -35,19 +35,13 @@ export type TokenWait = { reason: string; since: number };
 
 /**
  * The report of a process about itself with each call: the stop file that holds it, that it has no token, and the only run that it deletes. A worker
- * deletes the detached runs: ''. A process of an older version does not report the run.
+ * deletes the detached runs: ''.
  */
 type Saying = { stop: Stop | null; token: TokenWait | null; run?: string | undefined };
 
 /** A report as Redis holds it. */
 export function storedSaying({ stop, token, run }: Saying): string {
   return JSON.stringify({ stop, token, run } satisfies Saying);
-}
-
-function sayingFromStored(text: string): Saying {
-  const said = text === '' ? {} : (parsed(text) as Partial<Saying>);
-  if (said.token === undefined) return { stop: stopFromStored(text), token: null };
-  return { stop: said.stop ?? null, token: said.token, run: said.run };
 }
 
 /** Reads what `storedStop` wrote; null for ''. Any other text is a stop as well, because its meaning is unknown. */
@@ -57,7 +51,7 @@ export function stopFromStored(text: string): Stop | null {
   return others.length === 0 ? first : { ...first, others };
 }
 
-/** A stop by one operator. `id` names the action; '' if another version wrote it. */
+/** A stop by one operator. `id` names the action; '' if it cannot be read. */
 export type StopAction = Omit<Stop, 'others'> & { id: string };
 
 /** All stops in a stored one, oldest first. */
@@ -127,7 +121,7 @@ export async function readProcesses(redis: RedisClient, fp: string): Promise<Sen
   return Object.entries(said).flatMap(([name, text]) => {
     const [, seen, stored] = /^(\S+) (.*)$/s.exec(text) ?? [];
     const isAlive = seen !== undefined && Math.abs(now - Number(seen)) < aliveMs;
-    return isAlive ? [{ name, seenAt: Number(seen), ...sayingFromStored(stored!) }] : [];
+    return isAlive ? [{ name, seenAt: Number(seen), ...(JSON.parse(stored!) as Saying) }] : [];
   });
 }
 

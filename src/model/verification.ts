@@ -8,13 +8,3 @@ export type Verification = {
   there: number; // answered with a success
   unclear: number; // answered otherwise, or not at all
 };
-
-/** Reads a verification in a run's record; null if there is none, or if another version wrote it in another form. */
-export function verificationFromStored(text: string): Verification | null {
-  try {
-    const found = JSON.parse(text) as Verification;
-    return typeof found.gone === 'number' && typeof found.at === 'number' ? found : null;
-  } catch {
-    return null;
-  }
-}

@@ -66,8 +66,7 @@ export async function readSchedule(redis: RedisClient, fp: string, name: string)
 
 /** Reads the results of its occurrences, newest first. */
 export async function readHistory(redis: RedisClient, fp: string, name: string): Promise<HistoryEntry[]> {
-  const entries: HistoryEntry[] = JSON.parse((await redis.get(keys.scheduleHistory(fp, name))) ?? '[]');
-  return entries.map((entry) => ({ ...entry, retried: entry.retried ?? 0, carriedOver: entry.carriedOver ?? 0 }));
+  return JSON.parse((await redis.get(keys.scheduleHistory(fp, name))) ?? '[]');
 }
 
 /** Reads its audit trail, newest first. */

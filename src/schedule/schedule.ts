@@ -83,7 +83,7 @@ export type Schedule = Definition & {
   /** The guard that paused it, and the guard that a resume waives for the next list; '' = none. */
   pausedBy: GuardCode | '';
   waived: GuardCode | '';
-  /** Why the run is halted, if the guard `halted` paused the schedule; '' = another guard, or an older version. */
+  /** Why the run is halted, if the guard `halted` paused the schedule; '' = another guard. */
   halt: HaltCode | '';
   /** The content of the file of protected ids when the schedule was added, or at its last run; null = it protects none. */
   protectedList: ProtectedList | null;

@@ -215,7 +215,7 @@ export class KnownActions {
     this.#isStopSure = true;
     for (const kind of boundKinds) {
       const [mine, theirs] = [this.#bounds[kind], now[kind]];
-      const isLost = mine !== null && mine.id !== '' && mine.id !== theirs?.id && !lifted.has(mine.id);
+      const isLost = mine !== null && mine.id !== theirs?.id && !lifted.has(mine.id);
       const isBack = isLost && (await restoreBound(redis, fp, kind, mine));
       if (isBack) restored.push(this.#sayRestored(kind, mine));
       if (!isBack) this.#bounds[kind] = theirs;
@@ -340,7 +340,7 @@ export class KnownActions {
     const before = this.#runs.get(run.id)?.cancel ?? null;
     const isCancelled = run.state === 'cancelling' || run.state === 'cancelled';
     const cancel = isCancelled ? { by: run.by, who: run.who, reason: run.reason } : before;
-    const pauses = run.pauses.filter(({ id }) => id !== '');
+    const { pauses } = run;
     this.#runs.delete(run.id);
     if (cancel === null && pauses.length === 0) return;
     this.#runs.set(run.id, { pauses, cancel });

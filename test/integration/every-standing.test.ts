@@ -9,7 +9,7 @@ import { type Cause, causes } from '../../src/ledger/standing.ts';
 import { setLimit, stopTarget } from '../../src/ledger/steer-target.ts';
 import { control } from '../../src/limiter/learning/control.ts';
 import { openPaceCalls } from '../../src/limiter/run-pace.ts';
-import { storedSaying, storedStop } from '../../src/limiter/stop.ts';
+import { storedSaying } from '../../src/limiter/stop.ts';
 import { limiterKeys, openTargetCalls, type TargetCall } from '../../src/limiter/target-call.ts';
 import type { Log } from '../../src/logger.ts';
 import { parseRate } from '../../src/model/rate.ts';
@@ -121,7 +121,10 @@ const made: Record<Cause, Made> = {
     make: ({ says }) =>
       says({
         wants: false,
-        here: storedStop({ by: 'file', who: 'the file /run/stop on node-7', reason: '', at: Date.now() }),
+        here: storedSaying({
+          stop: { by: 'file', who: 'the file /run/stop on node-7', reason: '', at: Date.now() },
+          token: null,
+        }),
       }),
   },
   grace: { words: /in its grace period, nothing is sent yet/i, args: ['--grace', '2h'] },

@@ -1,4 +1,5 @@
 import { AnswerTally } from '../../src/limiter/outage.ts';
+import { storedSaying } from '../../src/limiter/stop.ts';
 import type { TargetCall } from '../../src/limiter/target-call.ts';
 
 /** The call of a process that wants permits, has used none and has nothing to report, but for what a test wishes. */
@@ -20,7 +21,7 @@ export function quietCall(wish: Partial<TargetCall> = {}): TargetCall {
     tally: new AnswerTally(),
     starved: false,
     busy: false,
-    here: '',
+    here: storedSaying({ stop: null, token: null }),
     ...wish,
   };
 }

@@ -32,14 +32,14 @@ export type TargetControl = {
   inFlight: InFlight;
 };
 
-/** The number of the form in which the state is stored. Redis keeps it for 90 days, so a process may find a state in another form. */
+/** The number of the form in which the state is stored. Redis keeps it for 90 days; a state in another form is learned again. */
 const stateVersion = 13;
 
 /** Returns the next state of a target. Pure. */
 export function control(stored: TargetControl | null, sums: Sums): TargetControl {
   const rateCeiling = sums.ceiling > 0 ? sums.ceiling : null;
   if (stored === null) return firstState(sums, rateCeiling);
-  if (stored.version !== stateVersion) return migrateState(stored, sums, rateCeiling);
+  if (stored.version !== stateVersion) return { ...firstState(sums, rateCeiling), epoch: stored.epoch + 1 };
   if (sums.now < stored.rate.lookedAtMs - rules.clockRollbackMs)
     return recoverFromClockRollback(stored, sums, rateCeiling);
   const before = sums.released > 0 ? releaseState(stored) : stored;
@@ -146,13 +146,6 @@ function recoverFromClockRollback(stored: TargetControl, sums: Sums, ceiling: nu
 /** Returns the lower of two bounds. Null = no bound. */
 function lowest(one: number | null, other: number | null): number | null {
   return one === null || other === null ? (one ?? other) : Math.min(one, other);
-}
-
-/** Continues from the bounds of the rate, which every version has. */
-function migrateState({ epoch, rate: known }: TargetControl, sums: Sums, ceiling: number | null): TargetControl {
-  const { rate, low, high } = known;
-  const fresh = { ...firstRate(sums.now, ceiling), rate, low, answered: low, high, epoch: known.epoch };
-  return clampRate({ ...firstState(sums, ceiling), rate: recallRate(fresh, sums.now), epoch: epoch + 1 }, ceiling);
 }
 
 function firstState(sums: Sums, ceiling: number | null): TargetControl {

@@ -5,12 +5,15 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { markDelivered } from '../../../src/ledger/end-run.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
+import { storedSaying } from '../../../src/limiter/stop.ts';
 import { type Target, targetOf } from '../../../src/model/target.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { invoke } from '../../support/command.ts';
 import { openTestRedis, testRedisUrl } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from '../ledger/lone-run.ts';
+
+const silence = storedSaying({ stop: null, token: null, run: '' });
 
 let redis: RedisClient;
 beforeAll(async () => {
@@ -130,7 +133,7 @@ test('`stop-all` that reaches an idle process and no run names where runs are li
     await redis.unlink(keys.processes(idle.fp), keys.stop(idle.fp), keys.targetAudit(idle.fp));
   });
   const [seconds] = (await redis.time()) as unknown as [string];
-  await redis.hset(keys.processes(idle.fp), 'p0', `${Number(seconds) * 1_000} `);
+  await redis.hset(keys.processes(idle.fp), 'p0', `${Number(seconds) * 1_000} ${silence}`);
   const { exit, told } = await type('stop-all', ...ofTarget(idle));
   expect([exit, told]).toEqual([0, expect.stringContaining('It reaches 0 live runs and 1 process.')]);
   expect(told).toContain('warning: live, and not stopped:\n');

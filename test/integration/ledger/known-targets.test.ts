@@ -2,10 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { isLive, knownTargets, liveRuns, noteTarget } from '../../../src/ledger/known-targets.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
+import { storedSaying } from '../../../src/limiter/stop.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { redisDuringTests } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
+
+const silence = storedSaying({ stop: null, token: null, run: '' });
 
 const redis = await redisDuringTests();
 
@@ -26,7 +29,7 @@ test('a target is known by its run, and by its worker alone for 90 days', async 
   const now = Date.now();
   await noteTarget(redis, idle, now - 90 * 86_400_000 + 60_000);
   const [seconds] = (await redis.time()) as unknown as [string];
-  await redis.hset(keys.processes(idle.fp), 'p0', `${Number(seconds) * 1_000} `);
+  await redis.hset(keys.processes(idle.fp), 'p0', `${Number(seconds) * 1_000} ${silence}`);
   expect(await find(idle.account)).toEqual({
     ...idle,
     live: {},
@@ -35,7 +38,7 @@ test('a target is known by its run, and by its worker alone for 90 days', async 
       processes: [],
       tokenless: [],
       alive: 1,
-      said: [{ stop: null, token: null, run: undefined }],
+      said: [{ stop: null, token: null, run: '' }],
     },
   });
   await noteTarget(redis, other, now + 60_001);
@@ -60,6 +63,6 @@ test('a target is live while it has a run that is not finalized, or a process', 
   for (const id of [first, second, third]) await steer(id, 'cancel');
   expect((await known()).live).toEqual({});
   expect([liveRuns(await known()), isLive(await known())]).toEqual([0, false]);
-  await redis.hset(keys.processes(target.fp), 'p0', `${Date.now()} `);
+  await redis.hset(keys.processes(target.fp), 'p0', `${Date.now()} ${silence}`);
   expect(isLive(await known())).toBe(true);
 });

@@ -4,7 +4,7 @@ import { targetLimits } from '../../../src/delete/target-limits.ts';
 import type { Answer } from '../../../src/delete/verdict.ts';
 import { releaseTarget } from '../../../src/ledger/steer-target.ts';
 import { readTargetState } from '../../../src/limiter/read-target.ts';
-import { readStops } from '../../../src/limiter/stop.ts';
+import { readStops, storedSaying } from '../../../src/limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../../../src/limiter/target-call.ts';
 import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
 import { parseRate, storedRate } from '../../../src/model/rate.ts';
@@ -12,6 +12,8 @@ import { keys } from '../../../src/redis/keys.ts';
 import type { Token } from '../../../src/token/token.ts';
 import { until } from '../../support/processes.ts';
 import { redisDuringTests } from '../../support/redis.ts';
+
+const silence = storedSaying({ stop: null, token: null, run: '' });
 
 const redis = await redisDuringTests();
 
@@ -95,7 +97,7 @@ describe.concurrent('reading the limiter of a target', () => {
     target.stop();
     const now = Number((await redis.time())[0]) * 1_000;
     await until('its last call is over', () =>
-      redis.hset(keys.processes(fp), process, `${now - 5_001} `).then(() => alive().then((n) => n === 0)),
+      redis.hset(keys.processes(fp), process, `${now - 5_001} ${silence}`).then(() => alive().then((n) => n === 0)),
     );
   });
 

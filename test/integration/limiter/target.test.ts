@@ -485,9 +485,9 @@ describe('a stopped target', () => {
     expect(await at(100, 'p0', { wants: false, here: byFile })).toMatchObject({ count: 0, stop: '' });
     expect((await at(150, 'p1')).count).toBeGreaterThan(0);
     const stopOf = async (process: string) => (await redis.hget(keys.processes, process))?.replace(/^\S+ /, '');
-    expect([await stopOf('p0'), await stopOf('p1')]).toEqual([byFile, '']);
+    expect([await stopOf('p0'), await stopOf('p1')]).toEqual([byFile, quietCall().here]);
     await at(200, 'p0');
-    expect(await stopOf('p0')).toBe('');
+    expect(await stopOf('p0')).toBe(quietCall().here);
   });
 });
 

@@ -235,7 +235,6 @@ describe('what holds a run back', () => {
       ['stop_file'],
       ['stop_file'],
     ]);
-    expect(why({ detached: true }, [{ ...says(''), run: undefined! }])).toEqual([]); // of an older version: it does not say
   });
 
   it('is a wait that the server asked for, not the stop file of one of two workers, though neither wants permits', () => {
