@@ -6,7 +6,7 @@ import { retryMark } from './chunks.lua.ts';
 import { sendableChunks } from './max-deletes.ts';
 import { type RunState, schemaVersion } from './run.ts';
 
-/** The remaining work in the detached runs of a target that have not ended. Runs of another version count in `otherVersion` only. */
+/** The remaining work in the detached runs of a target that have not ended. Runs of another version do not count. */
 export type Backlog = {
   runs: Partial<Record<RunState, number>>;
   /** Ids without an outcome. */
@@ -16,8 +16,6 @@ export type Backlog = {
    * many ids as its own rate allows in a minute.
    */
   runnable: number;
-  /** Runs that another version has written. Workers of this version leave them alone. */
-  otherVersion: number;
 };
 
 const runsAtOnce = 500;
@@ -25,7 +23,7 @@ const runsAtOnce = 500;
 /** Reads the backlog of a target. `now`: by the clock of Redis, in ms since 1970. Only reads. */
 export async function readBacklog(redis: RedisClient, fp: string, now: number): Promise<Backlog> {
   const ids = await redis.smembers(keys.targetRuns(fp));
-  const backlog: Backlog = { runs: {}, pending: 0, runnable: 0, otherVersion: 0 };
+  const backlog: Backlog = { runs: {}, pending: 0, runnable: 0 };
   for (let from = 0; from < ids.length; from += runsAtOnce) {
     const part = ids.slice(from, from + runsAtOnce);
     for (const left of await Promise.all(part.map((id) => readLeft(redis, id, now)))) addTo(backlog, left);
@@ -35,7 +33,7 @@ export async function readBacklog(redis: RedisClient, fp: string, now: number): 
 
 const numberFields = ['ids', 'settled', 'chunks', 'next', 'quotaUntil'] as const;
 
-type Left = { state: RunState; pending: number; runnable: number } | 'other version';
+type Left = { state: RunState; pending: number; runnable: number };
 
 async function readLeft(redis: RedisClient, id: string, now: number): Promise<Left | null> {
   const fields = ['state', 'schema', 'rate', 'canary', 'sendable'] as const;
@@ -44,8 +42,7 @@ async function readLeft(redis: RedisClient, id: string, now: number): Promise<Le
     ...fields,
     ...numberFields,
   );
-  if (!state) return null;
-  if (schema !== String(schemaVersion)) return 'other version';
+  if (!state || schema !== String(schemaVersion)) return null;
   const [all = 0, settled = 0, chunks = 0, next = 0, quotaUntil = 0] = numbers.map(Number);
   const pending = all - settled;
   if (state !== 'running') return { state: state as RunState, pending, runnable: 0 };
@@ -65,10 +62,6 @@ function inOneMinute(rate: string): number {
 
 function addTo(backlog: Backlog, left: Left | null): void {
   if (left === null) return;
-  if (left === 'other version') {
-    backlog.otherVersion++;
-    return;
-  }
   backlog.runs[left.state] = (backlog.runs[left.state] ?? 0) + 1;
   backlog.pending += left.pending;
   backlog.runnable += left.runnable;

@@ -212,12 +212,6 @@ export const families: readonly Family[] = [
       redis === null ? [] : [{ value: (redis.backlog.runs.running ?? 0) + (redis.backlog.runs.cancelling ?? 0) }],
   },
   {
-    name: 'expunge_runs_other_version',
-    type: 'gauge',
-    help: 'Detached runs of the target that another version of expunge wrote and that have not ended. No other metric counts them: workers of that version continue them.',
-    read: ({ redis }) => (redis === null ? [] : [{ value: redis.backlog.otherVersion }]),
-  },
-  {
     name: 'expunge_items_pending',
     type: 'gauge',
     help: 'Ids without an outcome in the detached runs of the target.',
