@@ -120,10 +120,10 @@ function notedEvent(text: string): HistoryEvent {
 function rateEvents(trail: readonly AuditEntry[]): HistoryEvent[] {
   return trail
     .filter(({ action }) => action === 'rate')
-    .map(({ at, who, by, rate: set, reason }) => ({
+    .map(({ at, who, by, to, reason }) => ({
       at,
       event: 'rate_set',
-      text: withReason(`rate ${set ?? 'none'} set by ${who || by}`, reason),
+      text: withReason(`rate ${to} set by ${who || by}`, reason),
     }));
 }
 

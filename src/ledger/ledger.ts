@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { type Rate, rateSetting, readableRate, storedRate } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { cacheServerIdentity, hasAllOf, type ServerIdentity } from '../redis/server-identity.ts';
@@ -28,7 +27,7 @@ import { knownUpdateArguments, knownUpdateLua } from './known-update.lua.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
 import { Misfits } from './misfits.ts';
 import type { HaltCode, RunState, SteeredBy } from './run.ts';
-import { changeRateLua, steerLua } from './steer.lua.ts';
+import { steerLua } from './steer.lua.ts';
 import { updateLua } from './update.lua.ts';
 
 /**
@@ -94,12 +93,6 @@ export type Steering = {
 /** The states of a run before and after an action. */
 type Steered = { before: ObservedState; after: ObservedState; isChanged: boolean; isStale: boolean };
 
-/** A new rate for a run; null = none. */
-type RateAction = { rate: Rate | null; by: SteeredBy; who: string; reason: string };
-
-/** The former rate of a run, and its state. A finalized or missing run stays as it is. */
-type RateBefore = { state: RunState | 'missing'; rate: Rate | null };
-
 /** Every write to a run after its planning. Each can be repeated; the comment of its script says why. All throw if Redis doesn't answer. */
 export type Ledger = ReturnType<typeof openLedger>;
 
@@ -112,7 +105,6 @@ type Scripts = {
   expungeKeepalive(...args: (string | number)[]): Promise<unknown>;
   expungeReclaim(...args: string[]): Promise<ObservedState>;
   expungeSteer(...args: (string | number)[]): Promise<[before: ObservedState, after: ObservedState, changed: number]>;
-  expungeChangeRate(...args: string[]): Promise<[RunState | 'missing', before: string]>;
   expungeHasOrphans(...args: string[]): Promise<number>;
   expungeRecover(...args: (string | number)[]): Promise<ObservedState>;
 };
@@ -279,14 +271,6 @@ export function openLedger(redis: RedisClient, now: () => number | '' = () => ''
       const all = [keys.run(run), keys.open(run), keys.deferred(run), keys.audit(run)];
       return scripts.expungeRecover(...all, now(), reason, ...chunks);
     },
-
-    /** Changes the rate of a run, unless it is finalized. Repeating it changes nothing. */
-    async changeRate(run: string, now: number, { rate, by, who, reason }: RateAction): Promise<RateBefore> {
-      const entry = storedEntry({ at: now, action: 'rate', by, who, reason, rate: rate && rateSetting(rate) });
-      const stored = rate === null ? '' : storedRate(rate);
-      const [state, before] = await scripts.expungeChangeRate(keys.run(run), keys.audit(run), entry, stored);
-      return { state, rate: readableRate(before) };
-    },
   };
 }
 
@@ -299,7 +283,6 @@ function defineScripts(redis: RedisClient) {
   redis.defineCommand('expungeKeepalive', { numberOfKeys: 2, lua: keepaliveLua });
   redis.defineCommand('expungeReclaim', { numberOfKeys: 4, lua: reclaimLua });
   redis.defineCommand('expungeSteer', { numberOfKeys: 4, lua: steerLua });
-  redis.defineCommand('expungeChangeRate', { numberOfKeys: 2, lua: changeRateLua });
   redis.defineCommand('expungeHasOrphans', { numberOfKeys: 3, lua: hasOrphansLua });
   redis.defineCommand('expungeRecover', { numberOfKeys: 4, lua: recoverLua });
   return redis as unknown as Scripts & {

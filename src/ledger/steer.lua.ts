@@ -178,20 +178,3 @@ if next == 'completed' or next == 'cancelled' then
 end
 return {state, next, 1}
 `;
-
-/**
- * Changes the rate of a run that isn't finalized. Repeating it changes nothing more.
- *
- * KEYS  1 run  2 audit
- * ARGV  1 audit entry  2 rate as stored, '' = none
- * returns {state or 'missing', the former rate as stored}
- */
-export const changeRateLua = `${revisionFunctions}
-local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'finalized')
-local before = {run[1] or 'missing', run[2] or ''}
-if not run[1] or run[3] or before[2] == ARGV[2] then return before end
-redis.call('HSET', KEYS[1], 'rate', ARGV[2])
-noteEdit(KEYS[1])
-${noteAuditLua('KEYS[2]', 'ARGV[1]')}
-return before
-`;

@@ -1,4 +1,5 @@
 import { ExpungeError } from '../errors.ts';
+import { changeRules } from '../ledger/change-rules.ts';
 import { isFinalized } from '../ledger/run.ts';
 import { type Rate, rateSetting } from '../model/rate.ts';
 import type { RunAction } from './action.ts';
@@ -11,15 +12,15 @@ export type RateAction = RunAction & { rate: Rate | null };
 
 /** Changes the rate of a run. Throws USAGE for a run that has ended. Repeating it changes nothing. */
 export async function changeRate(session: Session, { run: text, by, rate }: RateAction): Promise<RateChange> {
-  const { id } = await findRun(session, text);
-  const { state, rate: before } = await session.ledger.changeRate(id, Date.now(), { ...by, rate, by: 'operator' });
-  if (state === 'missing')
-    throw new ExpungeError('USAGE', `run ${id} is no longer in Redis`, {
-      next: (toType) => `${toType('runs')} lists them`,
+  const seen = await findRun(session, text);
+  const run = await changeRules(session.redis, seen, { rate }, { at: Date.now(), by: 'operator', ...by });
+  if (isFinalized(run.state))
+    throw new ExpungeError('USAGE', `run ${run.id} is ${run.state}: there is no rate to change`, {
+      next: (toType) => `see its status: ${toType('status', run.id)}`,
     });
-  if (isFinalized(state))
-    throw new ExpungeError('USAGE', `run ${id} is ${state}: there is no rate to change`, {
-      next: (toType) => `see its status: ${toType('status', id)}`,
-    });
-  return { run: id, state, rate: rate && rateSetting(rate), before: { rate: before && rateSetting(before) } };
+  return { run: run.id, state: run.state, rate: settingOf(run), before: { rate: settingOf(seen) } };
+}
+
+function settingOf({ rate }: { rate: Rate | null }): string | null {
+  return rate && rateSetting(rate);
 }

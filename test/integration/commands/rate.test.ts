@@ -32,7 +32,8 @@ describe.concurrent('expunge rate', () => {
       who: expect.stringContaining('@'),
       reason: 'too slow',
       at: expect.any(Number),
-      rate: '200/s,100000/day',
+      from: '400/s',
+      to: '200/s,100000/day',
     });
   });
 

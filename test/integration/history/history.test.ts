@@ -3,8 +3,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { binsMax, eventsMax, latencyBuckets, sliceSums } from '../../../src/history/history.lua.ts';
 import { noteHistory, readHistory, separateWaits } from '../../../src/history/history.ts';
 import type { Slice } from '../../../src/history/history-points.ts';
+import { changeRules } from '../../../src/ledger/change-rules.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
+import { parseRate } from '../../../src/model/rate.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { redisDuringTests } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from '../ledger/lone-run.ts';
@@ -134,6 +136,15 @@ describe('the history of a run', () => {
       'rate allowed rate: 40/s',
       'state paused by ana: the release',
     ]);
+  });
+
+  test('tells to which rate a person set it', async () => {
+    const run = (await readRun(redis, id))!;
+    const rate = parseRate('50/s,1000/day');
+    const changed = await changeRules(redis, run, { rate }, { at: Date.now(), ...author });
+    await changeRules(redis, changed, { rate: null }, { at: Date.now() + 1, ...author });
+    const set = (await history()).events.filter(({ event }) => event === 'rate_set').map(({ text }) => text);
+    expect(set).toEqual(['rate 50/s,1000/day set by ana: the release', 'rate none set by ana: the release']);
   });
 
   test('keeps the longest of many waits, and the last rates', async () => {

@@ -9,6 +9,7 @@ import {
   readTargetAudit,
 } from '../../../src/ledger/audit.ts';
 import { settle } from '../../../src/ledger/cell.ts';
+import { changeRules } from '../../../src/ledger/change-rules.ts';
 import { openLedger, type Steering } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
@@ -42,22 +43,16 @@ describe.concurrent('the audit trail of a run', () => {
     expect,
     onTestFinished,
   }) => {
-    const { id, fp, createdAt, ledger, steer, trail } = await openRun(onTestFinished);
+    const { id, fp, createdAt, steer, trail } = await openRun(onTestFinished);
     await stopTarget(redis, fp, { who: 'eve', reason: 'before its time', at: createdAt - 1 });
     await startTarget(redis, fp, { who: 'bob', reason: '', at: createdAt + 1 });
     await steer('start', 2);
-    await ledger.changeRate(id, createdAt + 3, {
-      rate: parseRate('9/s'),
-      by: 'operator',
-      who: 'ana',
-      reason: 'faster',
-    });
-    await ledger.changeRate(id, createdAt + 3, {
-      rate: parseRate('9/s'),
-      by: 'operator',
-      who: 'bob',
-      reason: 'faster',
-    }); // changes nothing
+    const faster = async (who: string) => {
+      const action = { at: createdAt + 3, by: 'operator', who, reason: 'faster' } as const;
+      await changeRules(redis, (await readRun(redis, id))!, { rate: parseRate('9/s') }, action);
+    };
+    await faster('ana');
+    await faster('bob'); // changes nothing
     await stopTarget(redis, fp, { who: 'bob', reason: 'they call us', at: createdAt + 4 });
     const removal = { at: createdAt + 5, action: 'remove', by: 'operator', who: 'bob', reason: '' } as const;
     await noteTargetAction(redis, fp, { ...removal, run: 'another' });

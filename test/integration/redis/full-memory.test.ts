@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { noteHistory, readHistory } from '../../../src/history/history.ts';
 import { noteTargetAction } from '../../../src/ledger/audit.ts';
 import { settle as settleCell } from '../../../src/ledger/cell.ts';
+import { changeRules } from '../../../src/ledger/change-rules.ts';
 import { claimList } from '../../../src/ledger/create-run.ts';
 import type { KnownCells } from '../../../src/ledger/known-cells.ts';
 import { type Claim, type Ledger, openLedger, type Steering } from '../../../src/ledger/ledger.ts';
@@ -215,10 +216,10 @@ const refused: Case[] = [
     },
   })),
   {
-    script: 'ledger/steer.lua.ts changeRateLua',
+    script: 'ledger/change-rules.ts changeRulesLua',
     arrange: async () => {
-      const id = await openRun('start');
-      return () => ledger.changeRate(id, now, { rate: null, ...author });
+      const run = (await readRun(redis, await openRun('start')))!;
+      return () => changeRules(redis, run, { rate: null }, author);
     },
   },
   {
