@@ -61,10 +61,19 @@ export async function noteTargetAction(redis: RedisClient, fp: string, entry: Au
   await redis.eval(noteAuditLua('KEYS[1]', 'ARGV[1]'), 1, keys.targetAudit(fp), storedEntry(entry));
 }
 
-/** Records an action that does not change the state of a run; scripts record the other actions. Repeating it records it twice. */
+/**
+ * Records an action that does not change the state of a run; scripts record the other actions. Records nothing if the run is gone. Repeating it
+ * records it twice.
+ */
 export async function noteRunAction(redis: RedisClient, run: string, entry: AuditEntry): Promise<void> {
-  await redis.eval(noteAuditOfRunLua('ARGV[1]'), 2, keys.run(run), keys.audit(run), storedEntry(entry));
+  await redis.eval(noteRunActionLua, 2, keys.run(run), keys.audit(run), storedEntry(entry));
 }
+
+// KEYS 1 run  2 audit  ARGV 1 audit entry
+const noteRunActionLua = `
+if redis.call('EXISTS', KEYS[1]) == 0 then return end
+${noteAuditOfRunLua('ARGV[1]')}
+`;
 
 /** Records in the trail of a run that an accepted action was not carried out. Records nothing if the run is gone. Repeating it changes nothing. */
 export async function noteFailedAction(

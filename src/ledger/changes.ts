@@ -1,7 +1,7 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { keptChanges } from './changes.lua.ts';
-import type { HaltCode, RunState, SteeredBy } from './run.ts';
+import { type HaltCode, type RunState, type SteeredBy, setFields } from './run.ts';
 
 /** A change of a run's state, numbered from 1 in their order. */
 export type RunChange = {
@@ -30,8 +30,5 @@ export async function readChanges(
 
 /** Records that all changes up to this number were passed on. Repeating it changes nothing. */
 export async function markPublished(redis: RedisClient, run: string, n: number): Promise<void> {
-  await redis.eval(publishedLua, 1, keys.run(run), n);
+  await setFields(redis, run, { published: n });
 }
-
-// KEYS 1 run  ARGV 1 number of the change
-const publishedLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'published', ARGV[1]) end`;

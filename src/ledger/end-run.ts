@@ -3,7 +3,7 @@ import { keys, runKeys } from '../redis/keys.ts';
 import { undeliveredMs, unpublishedMs } from './active-time.lua.ts';
 import { revisionFunctions } from './changes.lua.ts';
 import { resultsKeepMs } from './results.ts';
-import type { Run } from './run.ts';
+import { type Run, setFields } from './run.ts';
 
 const keysAtOnce = 500;
 
@@ -26,7 +26,7 @@ export async function expireRun(redis: RedisClient, run: Run): Promise<void> {
 
 /** Records that the report of a run was delivered, and to which folder or file. Repeating it is harmless. */
 export async function markDelivered(redis: RedisClient, { id }: Run, reportIn: string): Promise<void> {
-  await redis.eval(noteLua, 1, keys.run(id), 'delivered', Date.now(), 'reportIn', reportIn);
+  await setFields(redis, id, { delivered: Date.now(), reportIn });
 }
 
 /**
@@ -85,9 +85,6 @@ if redis.call('EXISTS', KEYS[1]) == 0 then return end
 redis.call('HSET', KEYS[1], 'isExpiring', 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 `;
-
-// KEYS 1 run  ARGV fields and values
-const noteLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], unpack(ARGV)) end`;
 
 /** Whether Redis still has chunks of a run whose record has expired. */
 export async function hasRemains(redis: RedisClient, id: string): Promise<boolean> {

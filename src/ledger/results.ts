@@ -1,7 +1,7 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { resultsKeptMs } from './active-time.lua.ts';
-import { isFinalized, type Run, readRun } from './run.ts';
+import { isFinalized, type Run, readRun, setFields } from './run.ts';
 
 /*
  * Which runs have their results delivered, and the outcome of each delivery.
@@ -24,11 +24,8 @@ export async function isDeliveryEnabled(redis: RedisClient, fp: string): Promise
 
 /** Marks a run: its keys are kept until its results are delivered. Repeating it changes nothing. */
 export async function requestDelivery(redis: RedisClient, run: string): Promise<void> {
-  await redis.eval(requestDeliveryLua, 1, keys.run(run));
+  await setFields(redis, run, { resultsWanted: 1 });
 }
-
-// KEYS 1 run
-const requestDeliveryLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'resultsWanted', 1) end`;
 
 type EndFacts = Pick<Run, 'state' | 'endedAt' | 'changedAt'>;
 

@@ -269,6 +269,18 @@ function readableFiles(text: string): string[] {
   }
 }
 
+/** Writes fields of a run, unless the run is gone. Repeating it changes nothing. */
+export async function setFields(
+  redis: RedisClient,
+  id: string,
+  fields: Record<string, string | number>,
+): Promise<void> {
+  await redis.eval(setFieldsLua, 1, keys.run(id), ...Object.entries(fields).flat());
+}
+
+// KEYS 1 run  ARGV fields and values
+const setFieldsLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], unpack(ARGV)) end`;
+
 const letters = 'abcdefghjkmnpqrstuvwxyz23456789'; // without letters and digits that look alike
 
 /** Makes a run id that people can read aloud: `20261120-1549-k7qd`. It sorts by time and is valid in a job id. `now`: ms since 1970. */

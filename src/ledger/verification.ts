@@ -2,33 +2,13 @@ import { count, isoTime, plural, utcTime } from '../format.ts';
 import { describeSuccess, readDefinitions } from '../model/resource.ts';
 import type { Verification } from '../model/verification.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { keys } from '../redis/keys.ts';
-import { type AuditEntry, noteAuditOfRunLua, storedEntry } from './audit.ts';
-import type { Run } from './run.ts';
+import { type Run, setFields } from './run.ts';
 import { readAbsentAnswers } from './semantics.ts';
-
-/**
- * Records in the audit trail of a run that ids of it are about to be sent again. Records nothing if the run is gone. Repeating it records it twice.
- */
-export async function noteVerifying(redis: RedisClient, run: string, entry: AuditEntry): Promise<void> {
-  await redis.eval(noteVerifyingLua, 2, keys.run(run), keys.audit(run), storedEntry(entry));
-}
-
-// KEYS 1 run  2 audit  ARGV 1 audit entry
-const noteVerifyingLua = `
-if redis.call('EXISTS', KEYS[1]) == 0 then return end
-${noteAuditOfRunLua('ARGV[1]')}
-`;
 
 /** Stores the result in place of an earlier verification's. Writes nothing if the run is gone. Repeating it changes nothing. */
 export async function storeVerification(redis: RedisClient, run: string, found: Verification): Promise<void> {
-  await redis.eval(storeVerificationLua, 1, keys.run(run), JSON.stringify(found));
+  await setFields(redis, run, { verified: JSON.stringify(found) });
 }
-
-// KEYS 1 run  ARGV 1 verification
-const storeVerificationLua = `
-if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'verified', ARGV[1]) end
-`;
 
 /** Describes a verification for people: `of 5,000 deleted ids, 200 were sent again on … by ana: 198 were gone, 2 were not …`. Pure. */
 export function describeVerification({ at, who, of, gone, there, unclear }: Verification): string {

@@ -3,16 +3,12 @@ import { ExpungeError, exitCodes } from '../../errors.ts';
 import { count, plural } from '../../format.ts';
 import { toInputOptions } from '../../input/input-options.ts';
 import { readProtected, toProtectFile } from '../../input/read-protected.ts';
+import { noteRunAction } from '../../ledger/audit.ts';
 import type { Run } from '../../ledger/run.ts';
 import { requireSameDefinitions } from '../../ledger/same-definitions.ts';
 import { readAbsentAnswers } from '../../ledger/semantics.ts';
 import { tallyIfFinalized } from '../../ledger/tally.ts';
-import {
-  describeVerification,
-  noteVerifying,
-  storeVerification,
-  verificationFacts,
-} from '../../ledger/verification.ts';
+import { describeVerification, storeVerification, verificationFacts } from '../../ledger/verification.ts';
 import { logFor } from '../../logger.ts';
 import { type DeletedId, sampleDeleted } from '../../lookup/sample-deleted.ts';
 import type { Rate } from '../../model/rate.ts';
@@ -145,7 +141,7 @@ async function verifySample(work: Work): Promise<number> {
   } as const;
   await startToken(credentials.token, (waiting) => lineWriter(invocation.stderr)(`Waiting: ${visibleLine(waiting)}`));
   // This is written before the requests: after a crash it shows that they may have been sent.
-  await noteVerifying(redis, run.id, { ...action, action: 'verify', sample: sample.length });
+  await noteRunAction(redis, run.id, { ...action, action: 'verify', sample: sample.length });
   const results = new Results(invocation, sample.length);
   const interrupts = listenForInterrupts(invocation, () => {});
   const stop = await sendAll(work, results, interrupts).finally(() => interrupts.dispose());
