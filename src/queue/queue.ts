@@ -26,11 +26,6 @@ export const workerOptions: Omit<WorkerOptions, 'connection' | 'prefix'> & { loc
   removeOnFail: { count: 0 },
 };
 
-/** The number of jobs of a queue that wait, run, or are delayed. */
-export type QueueDepth = Record<(typeof depths)[number], number>;
-
-const depths = ['waiting', 'active', 'delayed'] as const;
-
 /** The producer's side of a queue. It connects with its first use. All methods throw if Redis does not answer, unless they say otherwise. */
 export type ChunkQueue = {
   open(): void;
@@ -38,8 +33,6 @@ export type ChunkQueue = {
   add(jobs: ChunkJob[]): Promise<void>;
   /** Adds the jobs again that the queue has lost or has recorded as finished. */
   restore(jobs: ChunkJob[]): Promise<void>;
-  /** Throws an Error if the queue was not used before. */
-  depth(): Promise<QueueDepth>;
   /** Removes the queue and everything in it. Call it only while no worker consumes the queue. */
   remove(): Promise<void>;
   close(): Promise<void>;
@@ -58,10 +51,6 @@ export function openQueue(address: QueueAddress): ChunkQueue {
         await queue().addBulk(jobs.map((data) => ({ name: 'chunk', data, opts: { jobId: jobId(data) } })));
     },
     restore: (jobs) => restore(queue(), jobs),
-    depth: async () => {
-      if (queue.made === null) throw new Error('the queue was not opened');
-      return (await queue().getJobCounts(...depths)) as QueueDepth;
-    },
     remove: () => removeKeys(queue()),
     close: async () => queue.made?.close(),
   };

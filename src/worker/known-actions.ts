@@ -70,7 +70,6 @@ export class KnownActions {
   #liveRuns = new Set<string>();
   readonly #starts = new Map<string, KnownStart>(); // of runs that people may cancel at the last moment: looked at every second
   #losses = new Map<string, Loss>();
-  #lossCount = 0;
   #isSure = false;
   #looks = 0;
   #count = 0;
@@ -117,11 +116,6 @@ export class KnownActions {
   /** The actions that Redis has lost for good, and that were not acknowledged. */
   get losses(): readonly Loss[] {
     return [...this.#losses.values()];
-  }
-
-  /** The number of losses that this process has found. */
-  get lossCount(): number {
-    return this.#lossCount;
   }
 
   /** Takes the stop as the limiter has just read it. A known stop that is missing in it stays in force until it was looked up. */
@@ -352,7 +346,6 @@ export class KnownActions {
     if (this.#losses.has(what)) return;
     const loss: Loss = { id: newActionId(), what, at: Date.now() };
     this.#losses.set(what, loss);
-    this.#lossCount++;
     log.error(
       { lost: what, acknowledge: commandFor(toTypeAnywhere, 'target acknowledge', target) },
       'Redis has lost data of this target',

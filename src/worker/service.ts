@@ -38,12 +38,11 @@ export type ServiceOptions = TargetSenderOptions & {
 
 /** The parts of a process that delete, and the values that other parts read from them. */
 export type Service = {
-  queue: ChunkQueue;
   enqueuer: Enqueuer;
   sender: OpenTargetSender;
   token: Token;
   meters: Record<Resource, RequestMeter>;
-  actions: Pick<KnownActions, 'losses' | 'lossCount'>;
+  actions: Pick<KnownActions, 'losses'>;
   /** Why Redis rejects the writes of this process; '' = it accepts them. */
   readonly writeRejection: string;
   /** The time for which runs had to wait here because sending was not allowed, in ms. */
@@ -166,7 +165,6 @@ export function openService(
     { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, shutdownDeadline, maxDrainMs) },
   ];
   return {
-    queue,
     enqueuer,
     sender,
     token,

@@ -108,7 +108,7 @@ describe.concurrent('a Redis', () => {
     for (const what of ['schedule nightly', `run ${id}`])
       await until(`it names ${what}`, () => worker.stderr.includes(what));
     expect(worker.stderr).toContain('expunge target acknowledge');
-    expect((await probes.scrape()).value('expunge_redis_losses_total')).toBeGreaterThan(0);
+    expect((await probes.scrape()).value('expunge_redis_losses')).toBeGreaterThan(0);
     const events = Object.values(await harness.redis.hgetall(keys.outboxEvents(fp))).map((event) => JSON.parse(event));
     expect(events.map(({ type }) => type)).toContain('target.data_lost');
     expect((await readStops(harness.redis, fp)).target).toMatchObject({ who: 'ana', reason: 'incident' });

@@ -409,10 +409,10 @@ function textOf(part: unknown): string {
 
 /** The reasons of the samples that are above 0. */
 async function samplesOf({ redis, target }: Scene, name: string): Promise<string> {
-  const service = { queue: { depth: async () => ({}) }, writeRejection: '' } as unknown as Service;
+  const service = { writeRejection: '' } as unknown as Service;
   const clock = () => performance.now();
   const build = { version: '', revision: '' };
-  const read = openScrape({ build, service, redis, target, queueName: 'q', clock, now: Date.now });
+  const read = openScrape({ build, service, redis, target, clock, now: Date.now });
   let scrape = await read();
   for (let n = 0; n < 3 && scrape.redis === null; n++) scrape = await read(); // late on a busy machine
   const samples = families.find((family) => family.name === name)!.read(scrape);

@@ -132,12 +132,6 @@ export const families: readonly Family[] = [
     read: ({ service }) => [{ value: service.sender.limiter.throttledMs / 1_000 }],
   },
   {
-    name: 'expunge_circuit_open',
-    type: 'gauge',
-    help: '1 while no request succeeds at the target and only probes are sent.',
-    read: ({ service }) => [{ value: isCircuitOpen(service.sender.limiter) ? 1 : 0 }],
-  },
-  {
     name: 'expunge_nothing_accepted_seconds',
     type: 'gauge',
     help: 'For how long the target has refused or failed every request, without a stop, once that is 15 minutes; otherwise 0.',
@@ -148,13 +142,6 @@ export const families: readonly Family[] = [
     type: 'gauge',
     help: 'The current rate of the target, set or learned, over all its workers.',
     read: ({ service: { sender } }) => (sender.limiter.known === null ? [] : [{ value: sender.limiter.known.rate }]),
-  },
-  {
-    name: 'expunge_rate_limit_estimate_requests_per_second',
-    type: 'gauge',
-    help: 'The rate at which the target last throttled; 0 if it never did.',
-    read: ({ service: { sender } }) =>
-      sender.limiter.known === null ? [] : [{ value: sender.limiter.known.limitMet }],
   },
   {
     name: 'expunge_token_refreshes_total',
@@ -179,22 +166,10 @@ export const families: readonly Family[] = [
     read: ({ service }) => [{ value: service.writeRejection === '' ? 1 : 0 }],
   },
   {
-    name: 'expunge_redis_losses_total',
-    type: 'counter',
-    help: 'Runs, schedules and other data that this process knew and Redis has lost.',
-    read: ({ service }) => [{ value: service.actions.lossCount }],
-  },
-  {
     name: 'expunge_redis_losses',
     type: 'gauge',
     help: 'Losses of Redis that no one has acknowledged; the worker is not ready while there are any.',
     read: ({ service }) => [{ value: service.actions.losses.length }],
-  },
-  {
-    name: 'expunge_redis_round_trip_seconds',
-    type: 'gauge',
-    help: 'How long a PING took.',
-    read: ({ redis }) => (redis === null ? [] : [{ value: redis.roundTripMs / 1_000 }]),
   },
   {
     name: 'expunge_runs',
@@ -203,13 +178,6 @@ export const families: readonly Family[] = [
     help: 'Detached runs of the target that have not ended, by state.',
     read: ({ redis }) =>
       redis === null ? [] : openStates.map((state) => ({ value: redis.backlog.runs[state] ?? 0, labels: { state } })),
-  },
-  {
-    name: 'expunge_runs_active',
-    type: 'gauge',
-    help: 'Detached runs of the target that are running or being cancelled.',
-    read: ({ redis }) =>
-      redis === null ? [] : [{ value: (redis.backlog.runs.running ?? 0) + (redis.backlog.runs.cancelling ?? 0) }],
   },
   {
     name: 'expunge_items_pending',
@@ -256,32 +224,12 @@ export const families: readonly Family[] = [
       ),
   },
   {
-    name: 'expunge_schedule_next_occurrence_timestamp_seconds',
-    type: 'gauge',
-    labels: ['schedule'],
-    help: 'When an active schedule of the target is due next.',
-    read: ({ redis }) =>
-      (redis?.schedules ?? []).flatMap(({ name, nextOccurrence }) =>
-        nextOccurrence === null ? [] : [{ value: nextOccurrence / 1_000, labels: { schedule: name } }],
-      ),
-  },
-  {
     name: 'expunge_schedule_late_seconds',
     type: 'gauge',
     labels: ['schedule'],
     help: 'How long an occurrence of a schedule has been due without being handled, or has waited for the end of the last run; 0 = none.',
     read: ({ redis }) =>
       (redis?.schedules ?? []).map(({ name, lateMs }) => ({ value: lateMs / 1_000, labels: { schedule: name } })),
-  },
-  {
-    name: 'expunge_queue_jobs',
-    type: 'gauge',
-    labels: ['queue', 'state'],
-    help: 'Chunks of the target in the queue, by state. Only a few of each run are queued at a time.',
-    read: ({ queue }) =>
-      queue === null
-        ? []
-        : Object.entries(queue.depth).map(([state, value]) => ({ value, labels: { queue: queue.name, state } })),
   },
 ];
 
@@ -316,7 +264,6 @@ const openStates: readonly RunState[] = ['preparing', 'planned', 'running', 'pau
 
 type Meters = Scrape['service']['meters'];
 type Meter = Meters[keyof Meters];
-type Limiter = Scrape['service']['sender']['limiter'];
 
 function eachResource(
   meters: Meters,
@@ -355,8 +302,4 @@ function sum(numbers: readonly number[]): number {
 
 function maySend({ sender, writeRejection }: Scrape['service']): boolean {
   return sender.hold === null && writeRejection === '';
-}
-
-function isCircuitOpen(limiter: Limiter): boolean {
-  return limiter.outageMs('unreachable') > 0 || limiter.outageMs('trouble') > 0;
 }

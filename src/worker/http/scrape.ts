@@ -4,11 +4,9 @@ import { readHeld } from '../../ledger/run-standings.ts';
 import type { Standing } from '../../ledger/standing.ts';
 import { readTargetState, type TargetState } from '../../limiter/read-target.ts';
 import type { Target } from '../../model/target.ts';
-import type { QueueDepth } from '../../queue/queue.ts';
 import { type RedisClient, readClock } from '../../redis/client.ts';
 import { keys } from '../../redis/keys.ts';
 import { latenessMs } from '../../schedule/decide.ts';
-import { nextOccurrence } from '../../schedule/occurrences.ts';
 import { toOccurrenceResult } from '../../schedule/schedule.ts';
 import { listSchedules, readHistory } from '../../schedule/schedule-store.ts';
 import type { Service } from '../service.ts';
@@ -19,7 +17,6 @@ export type Scrape = {
   build: Build;
   service: Service;
   redis: {
-    roundTripMs: number;
     backlog: Backlog;
     successes: Successes;
     schedules: ScheduleSample[];
@@ -29,18 +26,16 @@ export type Scrape = {
   } | null;
   /** The target that this process sends to. */
   target: Target;
-  queue: { name: string; depth: QueueDepth } | null;
 };
 
 /** The time when a run last went well, in ms since 1970, by schedule; see `readSuccesses`. */
 type Successes = Record<string, number>;
 
-/** The state of a schedule and the result of its last occurrence (null = it has had none), when it is due (null = never), and how late that is. */
+/** The state of a schedule, the result of its last occurrence (null = it has had none), and how late its next one is. */
 type ScheduleSample = {
   name: string;
   state: ScheduleState;
   result: ReturnType<typeof toOccurrenceResult> | null;
-  nextOccurrence: number | null;
   lateMs: number;
 };
 
@@ -55,7 +50,6 @@ type ScrapeOptions = {
   service: Service;
   redis: RedisClient;
   target: Target;
-  queueName: string;
   /** Monotonic ms. */
   clock: () => number;
   /** Returns ms since 1970. */
@@ -66,20 +60,9 @@ type ScrapeOptions = {
 const bounds = { freshMs: 3_000, timeoutMs: 1_000 };
 
 /** Returns a function that reads the facts of one scrape. It never rejects. */
-export function openScrape({
-  build,
-  service,
-  redis,
-  target,
-  queueName: name,
-  clock,
-  now,
-}: ScrapeOptions): () => Promise<Scrape> {
+export function openScrape({ build, service, redis, target, clock, now }: ScrapeOptions): () => Promise<Scrape> {
   const { fp } = target;
   const readTarget = async () => {
-    const askedAt = clock();
-    await redis.ping();
-    const roundTripMs = clock() - askedAt;
     const [backlog, successes, schedules, undelivered, limiter, held] = await Promise.all([
       readBacklog(redis, fp, await readClock(redis, keys.targetRuns(fp))),
       readSuccesses(redis, fp),
@@ -88,14 +71,10 @@ export function openScrape({
       readTargetState(redis, fp),
       readHeld(redis, target),
     ]);
-    return { roundTripMs, backlog, successes, schedules, undelivered, limiter, held };
+    return { backlog, successes, schedules, undelivered, limiter, held };
   };
   const askTarget = singleFlight(readTarget, { ...bounds, clock });
-  const askQueue = singleFlight(async () => ({ name, depth: await service.queue.depth() }), { ...bounds, clock });
-  return async () => {
-    const [found, queue] = await Promise.all([askTarget(), askQueue()]);
-    return { build, service, target, redis: found, queue: found && queue };
-  };
+  return async () => ({ build, service, target, redis: await askTarget() });
 }
 
 async function readSchedules(redis: RedisClient, fp: string, now: number): Promise<ScheduleSample[]> {
@@ -109,7 +88,6 @@ async function readSchedules(redis: RedisClient, fp: string, now: number): Promi
       name,
       state: state === 'active' ? 'active' : pausedState,
       result: last === undefined ? null : toOccurrenceResult(last),
-      nextOccurrence: state === 'active' ? nextOccurrence(schedule, now) : null,
       lateMs: latenessMs(schedule, now),
     };
   });

@@ -3,7 +3,6 @@ import type { ListenAddress } from '../../config/parse-setting.ts';
 import { messageOf } from '../../errors.ts';
 import type { Log } from '../../logger.ts';
 import type { Target } from '../../model/target.ts';
-import { sharedQueueName } from '../../queue/queues.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import type { Part, Parts } from '../parts.ts';
 import type { Service } from '../service.ts';
@@ -47,9 +46,7 @@ export function openHttp(
     hold: () => sender.hold,
     losses: () => service.actions.losses,
   });
-  const metrics = openMetrics(
-    openScrape({ build, service, redis, target, queueName: sharedQueueName, clock, now: Date.now }),
-  );
+  const metrics = openMetrics(openScrape({ build, service, redis, target, clock, now: Date.now }));
   return httpPart(address, createApp({ readiness, metrics, log, site }), {
     flag: '--http',
     onListening: (http) => log.info({ http }, 'listening'),

@@ -18,10 +18,9 @@ test('a metric says for how long a target has accepted nothing, once that is a q
   const samples = async () => {
     const look = openScrape({
       build: { version: '1', revision: '' },
-      service: { queue: { depth: async () => ({}) } } as unknown as Scrape['service'],
+      service: {} as unknown as Scrape['service'],
       redis,
       target: { baseUrl: 'http://127.0.0.1:9', account: '', fp },
-      queueName: 'q',
       clock: () => performance.now(),
       now: Date.now,
     });

@@ -85,7 +85,7 @@ describe.concurrent('worker --http', () => {
     expect([health!.status, metrics!.status, readiness!.status]).toEqual([200, 200, 503]);
     expect(JSON.parse(readiness!.text).checks).toMatchObject({ process: { ok: true }, redis: { ok: false } });
     expect(metrics!.text).toMatch(/^expunge_redis_up 0$/m);
-    expect(metrics!.text).not.toMatch(/^(expunge_runs|expunge_items_(pending|runnable)|expunge_queue_jobs)\b/m);
+    expect(metrics!.text).not.toMatch(/^(expunge_runs|expunge_items_(pending|runnable))\b/m);
     process.kill(pid, 'SIGCONT');
     await until('it is ready again', async () => (await probes.readiness()).ready);
     await until('Redis is up', async () => (await probes.scrape()).value('expunge_redis_up') === 1);

@@ -86,7 +86,7 @@ function openTestService(odd: Odd = {}) {
     openTargetSender: () => sender,
     openQueue: () => queue,
     openKnownActions: () => {
-      const known = { isSure: true, stop: null, losses: [], lossCount: 0, sawStop: () => {}, sawRun: () => {} };
+      const known = { isSure: true, stop: null, losses: [], sawStop: () => {}, sawRun: () => {} };
       return { ...known, part: { name: 'actions' }, confirm: async () => {} } as unknown as KnownActions;
     },
     openConsumer: (given): Consumer => {
