@@ -1,5 +1,6 @@
 import type { ListSources } from '../config/list-source.ts';
 import type { ProtectedList } from '../input/spool.ts';
+import { type AuditEntry, noteAuditLua, parseEntry, storedEntry } from '../ledger/audit.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { addEventFunction, eventArguments, type OutboxEvent, outboxKeys } from '../ledger/outbox.ts';
 import type { HaltCode } from '../ledger/run.ts';
@@ -43,13 +44,10 @@ export type ScheduleDeps = Omit<SourceDeps, 'stop'> & {
 };
 
 /** The person or guard who changes a schedule, when and why; `who` is '' for a guard. */
-type Author = { at: number; by: 'operator' | 'guard'; who: string; reason: string };
+type Author = Pick<AuditEntry, 'at' | 'by' | 'who' | 'reason'>;
 
 /** A pause by a guard. `halt`: why its run is halted, '' for another guard. */
 export type GuardPause = { guard: GuardCode; halt: HaltCode | ''; at: number; reason: string; event: OutboxEvent };
-
-/** A line of the audit trail. `guard`: the guard that paused it. */
-type AuditEntry = Author & { guard?: GuardCode } & { action: 'add' | 'change' | 'pause' | 'resume' | 'remove' };
 
 /** Reads the schedules of a target, by name. */
 export async function listSchedules(redis: RedisClient, fp: string): Promise<Schedule[]> {
@@ -71,7 +69,7 @@ export async function readHistory(redis: RedisClient, fp: string, name: string):
 
 /** Reads its audit trail, newest first. */
 export async function readAudit(redis: RedisClient, fp: string, name: string): Promise<AuditEntry[]> {
-  return (await redis.lrange(keys.scheduleAudit(fp, name), 0, -1)).map((line) => JSON.parse(line));
+  return (await redis.lrange(keys.scheduleAudit(fp, name), 0, -1)).map(parseEntry);
 }
 
 /**
@@ -97,7 +95,7 @@ export async function addSchedule(
     6,
     ...[...keysOf(fp, name), keys.scheduleLease(fp, name)],
     ...[name, fields.definition, fields.note, replace ? '1' : '', author.at, author.who],
-    ...[auditLine({ ...author, action: 'add' }), auditLine({ ...author, action: 'change' })],
+    ...[storedEntry({ ...author, action: 'add' }), storedEntry({ ...author, action: 'change' })],
     protectedList === null ? '' : JSON.stringify(protectedList),
     seen ?? '',
   );
@@ -123,7 +121,7 @@ export async function steerSchedule(
     steerLua,
     8,
     ...[...keysOf(fp, name), ...outboxKeys(fp), keys.lifted(fp)],
-    ...[action, name, author.reason, author.who, author.at, auditLine({ ...author, action })],
+    ...[action, name, author.reason, author.who, author.at, storedEntry({ ...author, action })],
     ...[removedKeptMs, ...eventArguments(event), newActionId(), seen ?? ''],
   );
   return done as 'changed' | 'same' | 'stale' | 'missing';
@@ -136,10 +134,6 @@ function keysOf(fp: string, name: string): string[] {
     ...[keys.schedule(fp, name), keys.schedules(fp), keys.scheduleAudit(fp, name), keys.scheduleHistory(fp, name)],
     keys.scheduleCarriedOver(fp, name),
   ];
-}
-
-function auditLine(entry: AuditEntry): string {
-  return JSON.stringify(entry);
 }
 
 type UpdatedField =
@@ -196,7 +190,7 @@ export async function updateSchedule(
       history ? JSON.stringify(history) : '',
     ],
     ...[...eventArguments(event), carriedOver === null ? '' : '1'],
-    ...[...eventArguments(pause?.event ?? null), pause === null ? '' : pauseLine(pause)],
+    ...[...eventArguments(pause?.event ?? null), pause === null ? '' : pauseEntry(pause)],
     ...Object.entries(fields).flat(),
   );
   return done as 'done' | 'lost' | 'stopped' | 'taken';
@@ -206,8 +200,9 @@ function pausedFields({ guard, halt, at, reason }: GuardPause) {
   return { state: 'paused', pausedBy: guard, halt, reason, who: '', changedAt: at, waiting: '', waived: '' };
 }
 
-function pauseLine({ guard, at, reason }: GuardPause): string {
-  return auditLine({ action: 'pause', at, by: 'guard', who: '', guard, reason });
+/** The entry in the audit trail. `guard`: the guard that paused it. */
+function pauseEntry({ guard, at, reason }: GuardPause): string {
+  return storedEntry({ action: 'pause', at, by: 'guard', who: '', guard, reason });
 }
 
 const claimKeptMs = 7 * 86_400_000; // `after` prevents a second run of older occurrences
@@ -241,8 +236,7 @@ else
 end
 redis.call('HINCRBY', KEYS[1], 'revision', 1)
 redis.call('DEL', KEYS[6]) -- a process that makes a run of it now uses the old definition
-redis.call('LPUSH', KEYS[3], isThere and ARGV[8] or ARGV[7])
-redis.call('LTRIM', KEYS[3], 0, 99)
+${noteAuditLua('KEYS[3]', 'isThere and ARGV[8] or ARGV[7]')}
 return isThere and 'changed' or 'added'
 `;
 
@@ -261,8 +255,7 @@ if ARGV[1] == 'pause' and state == 'paused' then
   if is[1] and (is[3] == ARGV[4] and (is[4] == ARGV[3] or ARGV[3] == '')) then return 'same' end
   -- The pause of an operator replaces the pause of a guard, as the stronger one. A colleague's pause stays, and both end with the next resume.
   if not is[1] then redis.call('HSET', KEYS[1], 'actionId', ARGV[10], 'who', ARGV[4], 'reason', ARGV[3], 'changedAt', ARGV[5]) end
-  redis.call('LPUSH', KEYS[3], ARGV[6])
-  redis.call('LTRIM', KEYS[3], 0, 99)
+  ${noteAuditLua('KEYS[3]', 'ARGV[6]')}
   redis.call('HINCRBY', KEYS[1], 'revision', 1)
   return 'changed'
 end
@@ -289,8 +282,7 @@ else
   redis.call('HSET', KEYS[1], 'pausedBy', '', 'waived', '')
 end
 addEvent(KEYS[6], KEYS[7], ARGV[8], ARGV[9])
-redis.call('LPUSH', KEYS[3], ARGV[6])
-redis.call('LTRIM', KEYS[3], 0, 99)
+${noteAuditLua('KEYS[3]', 'ARGV[6]')}
 if next == 'removed' then
   redis.call('SREM', KEYS[2], ARGV[2])
   for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4], KEYS[5]}) do redis.call('PEXPIRE', key, ARGV[7]) end
@@ -324,8 +316,7 @@ addEvent(KEYS[5], KEYS[6], ARGV[6], ARGV[7])
 addEvent(KEYS[5], KEYS[6], ARGV[9], ARGV[10])
 if ARGV[11] ~= '' then
   redis.call('HINCRBY', KEYS[1], 'revision', 1)
-  redis.call('LPUSH', KEYS[9], ARGV[11])
-  redis.call('LTRIM', KEYS[9], 0, 99)
+  ${noteAuditLua('KEYS[9]', 'ARGV[11]')}
 end
 if #ARGV > 11 then redis.call('HSET', KEYS[1], unpack(ARGV, 12)) end
 return 'done'
