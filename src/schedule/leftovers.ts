@@ -1,8 +1,7 @@
-import { plural } from '../format.ts';
 import { omitRetriedRows, type RetriedRow, readRetried } from '../ledger/retries.ts';
 import { isFinalized, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { finalizeTally } from '../ledger/tally.ts';
-import { idOutcomes, isFailure, isUncertain, type Outcome, sentOutcomes, sumOutcomes } from '../model/outcome.ts';
+import { isFailure, isUncertain, sentOutcomes, sumOutcomes } from '../model/outcome.ts';
 import { describeOtherDefinitions, readDefinitions } from '../model/resource.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { CarriedOver } from './carried-over.ts';
@@ -15,10 +14,8 @@ export type Leftovers = { carriedOver: CarriedOver | null; retried: RetriedIds |
 /** The run of the last occurrence, and its ids that are sent again. */
 type RetriedIds = Left & { ids: number; unknown: number };
 
-type Left = { run: Run; choice: Choice };
-
-/** `cutFrom`: the first file from which ids are also chosen that did not fail. `retries`: runs of operators, which keep their ids. */
-type Choice = { only: Outcome[]; retryFailed: boolean; cutFrom: number; retries: Run[] };
+/** `retries`: runs of operators, which keep their ids. */
+type Left = { run: Run; retries: Run[] };
 
 /** Finds the ids that earlier occurrences of a schedule left. Its last run has ended. Throws the reason of `stop`. */
 export async function findLeftovers(
@@ -32,10 +29,8 @@ export async function findLeftovers(
 }
 
 /** The rows of the last run that are sent again, in input order. */
-export async function* readLeft(redis: RedisClient, { run, choice }: Left): AsyncGenerator<RetriedRow[]> {
-  const { only, retryFailed, cutFrom, retries } = choice;
-  const isLeft = ({ outcome, file }: RetriedRow) => (retryFailed && isFailure(outcome)) || file >= cutFrom;
-  for await (const page of omitRetriedRows(redis, retries, readRetried(redis, run, only))) yield page.filter(isLeft);
+export function readLeft(redis: RedisClient, { run, retries }: Left): AsyncGenerator<RetriedRow[]> {
+  return omitRetriedRows(redis, retries, readRetried(redis, run, sentOutcomes.filter(isFailure)));
 }
 
 const none = { retried: null, note: '' };
@@ -65,9 +60,9 @@ async function chooseRetried(
   schedule: Schedule,
   stop: AbortSignal,
 ): Promise<Pick<Leftovers, 'retried' | 'note'>> {
-  const [chosen, withdrawn] = [selectFailed(schedule), selectCancelled(run, schedule)];
-  const hasAny = ({ only }: Pick<Choice, 'only'>) => sumOutcomes(run.counts, (outcome) => only.includes(outcome)) > 0;
-  if (!hasAny(chosen) && !hasAny(withdrawn)) return none;
+  // The list comes before the retried ids, so some of these are probably among the ids that were not sent.
+  const isWithdrawn = schedule.retriedFrom?.run === run.id && run.counts.not_attempted > 0;
+  if (sumOutcomes(run.counts, isFailure) === 0 && !isWithdrawn) return none;
   const others = describeOtherDefinitions(readDefinitions(run.definitions));
   if (others.length > 0)
     return { retried: null, note: `ids that run ${run.id} left are not retried: ${others.join(', ')}` };
@@ -76,42 +71,21 @@ async function chooseRetried(
   const by = `run ${run.retriedBy.join(', ')} has retried ids of run ${run.id}`;
   if (retries.length < found.length)
     return { retried: null, note: `${by}, and Redis does not record which: none is retried here` };
-  const left = { run, choice: { ...chosen, retries } };
+  const left = { run, retries };
   const sums = await sumLeft(redis, left, stop);
-  const cancelled = await sumLeft(redis, { run, choice: { ...withdrawn, retries } }, stop);
   const notes = [
     retries.length > 0 && `${by}: they are not retried here`,
-    cancelled.ids > 0 &&
-      `run ${run.id} was cancelled before it had retried ${plural(cancelled.ids, 'ids')}: not retried here either`,
+    isWithdrawn && `run ${run.id} was cancelled: ids that it had not retried are not retried here either`,
   ];
   return { retried: sums.ids > 0 ? { ...left, ...sums } : null, note: notes.filter(Boolean).join('; ') };
 }
 
 async function sumLeft(redis: RedisClient, left: Left, stop: AbortSignal): Promise<{ ids: number; unknown: number }> {
   const sums = { ids: 0, unknown: 0 };
-  if (left.choice.only.length === 0) return sums;
   for await (const page of readLeft(redis, left)) {
     stop.throwIfAborted();
     sums.ids += page.length;
     sums.unknown += page.filter(({ outcome }) => isUncertain(outcome)).length;
   }
   return sums;
-}
-
-const whole = Number.POSITIVE_INFINITY; // no file is cut
-
-/** Chooses the ids of an ended run that the next occurrence sends again. If an operator cancelled the run, its open ids are not to be deleted. */
-function selectFailed({ retryFailed }: Schedule): Omit<Choice, 'retries'> {
-  return { only: idOutcomes.filter(isFailure), retryFailed, cutFrom: whole };
-}
-
-/** The ids that the run was to retry and that an operator cancelled before they were sent. */
-function selectCancelled({ id, state }: Run, { retryFailed, retriedFrom }: Schedule): Omit<Choice, 'retries'> {
-  const isWithdrawn = retryFailed && state === 'cancelled' && retriedFrom?.run === id;
-  if (!isWithdrawn) return { only: [], retryFailed: false, cutFrom: whole };
-  return { only: idOutcomes.filter((outcome) => !isSent(outcome)), retryFailed: false, cutFrom: retriedFrom.file };
-}
-
-function isSent(outcome: Outcome): boolean {
-  return sentOutcomes.some((sent) => sent === outcome);
 }

@@ -586,7 +586,7 @@ describe.concurrent('with --retry-failed', () => {
     await stage.worker();
     const last = await stage.occurrence(3);
     expect((await readRun(stage.redis, lastRun))!).toMatchObject({ retryOf: first.id, counts: { not_attempted: 4 } });
-    const told = `run ${lastRun} was cancelled before it had retried 2 ids: not retried here either`;
+    const told = `run ${lastRun} was cancelled: ids that it had not retried are not retried here either`;
     expect(stage.sent()).toEqual(['v-1']);
     expect(last.retryOf).toBe('');
     expect((await stage.history())[0]).toMatchObject({ retried: 0, reason: told });
@@ -670,7 +670,7 @@ describe.concurrent('with --retry-failed', () => {
         await stage.at(start + 2 * minute);
         const { lastRun } = await stage.schedule();
         await stage.work.ledger.steer(lastRun, stage.now, { action: 'cancel', ...authorAt(stage.now) });
-        told = `run ${lastRun} was cancelled before it had retried 1 id: not retried here either`;
+        told = `run ${lastRun} was cancelled: ids that it had not retried are not retried here either`;
       }
       await stage.at(start + 3 * minute);
       const [entry] = await stage.history();
