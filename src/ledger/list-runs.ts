@@ -176,14 +176,20 @@ function listedRun(id: string, values: (string | null)[]): ListedRun | null {
   return hash.state === undefined ? null : parseRun(id, hash);
 }
 
-/** The choice of runs to show, and their order. A missing filter accepts every run. */
-export type RunChoice = {
+/** What a run has to be to be shown. A missing part accepts every run. */
+type RunFilter = {
   states?: readonly RunState[] | undefined;
-  since?: number | undefined; // made at this time or later; ms since 1970
-  target?: string | undefined; // a part of the target's base URL or account
+  target?: string | undefined; // its fingerprint, or a part of its base URL or account
   list?: string | undefined; // a part of a file's name
   by?: string | undefined; // a part of the submitter's name
   label?: string | undefined; // labels that it has, in normal form
+  text?: string | undefined; // a part of the id, of a file's name, of the submitter, or of why the run was submitted or is in its state
+  reach?: Reach | undefined;
+};
+
+/** The choice of runs to show, and their order. */
+export type RunChoice = Omit<RunFilter, 'text' | 'reach'> & {
+  since?: number | undefined; // made at this time or later; ms since 1970
   sort: RunOrder; // newest or largest first
   limit: number;
 };
@@ -212,19 +218,27 @@ export async function chooseFrom(pages: AsyncIterable<ListedRun[]>, choice: RunC
   const measure = orders[choice.sort];
   const runs: ListedRun[] = [];
   for await (const page of pages) {
-    for (const run of page) if (matches(run, choice)) runs.push(run);
+    for (const run of page) if (fits(run, choice)) runs.push(run);
     if (measure === null && runs.length > choice.limit) break;
   }
   if (measure !== null) runs.sort((a, b) => measure(b) - measure(a));
   return { runs: runs.slice(0, choice.limit), hasMore: runs.length > choice.limit };
 }
 
-function matches(run: ListedRun, { states, target, list, by, label }: RunChoice): boolean {
+function fits(run: ListedRun, { states, target, list, by, label, text, reach = null }: RunFilter): boolean {
+  if (!isWithin(reach, run)) return false;
   if (states !== undefined && !states.includes(run.state)) return false;
-  if (target !== undefined && !holds(`${run.baseUrl} ${run.account}`, target)) return false;
+  if (target !== undefined && !isOfTarget(run, target)) return false;
   if (list !== undefined && !run.files.some((file) => holds(file, list))) return false;
+  if (by !== undefined && !holds(run.createdBy, by)) return false;
   if (label !== undefined && !hasLabels(run.labels, label)) return false;
-  return by === undefined || holds(run.createdBy, by);
+  const words = [run.id, run.createdBy, run.note, run.labels, run.reason, ...run.files];
+  return text === undefined || words.some((word) => holds(word, text));
+}
+
+function isOfTarget({ baseUrl, account }: ListedRun, target: string): boolean {
+  if (/^[0-9a-f]{16}$/.test(target)) return targetOf(baseUrl, account).fp === target;
+  return holds(`${baseUrl} ${account}`, target);
 }
 
 function holds(text: string, part: string): boolean {
@@ -237,19 +251,8 @@ export type RunCursor = { at: number; id: string };
 /** The orders of pages, newest first: by when runs were made, or by when they ended. The second leaves out runs that have not ended. */
 export const pageOrders = ['created', 'ended'] as const;
 
-/**
- * The runs that a page may hold. A missing filter accepts every run. `text`: a part of the id, of a file's name, of the submitter, or of why the run
- * was submitted or is in its state.
- */
-type PageChoice = {
-  states?: readonly RunState[];
-  target?: string;
-  label?: string;
-  text?: string;
-  reach?: Reach;
-  sort: (typeof pageOrders)[number];
-  limit: number;
-};
+/** The runs that a page may hold. */
+type PageChoice = RunFilter & { sort: (typeof pageOrders)[number]; limit: number };
 
 const maxLooked = 20_000;
 
@@ -316,23 +319,6 @@ async function fittingOf(redis: RedisClient, part: readonly RunCursor[], choice:
 
 const compared = ['state', 'baseUrl', 'account', 'createdBy', 'files', 'note', 'labels', 'reason'] as const;
 
-function isNarrow({ states, target, label, text, reach = null }: PageChoice): boolean {
-  return states !== undefined || target !== undefined || label !== undefined || text !== undefined || reach !== null;
-}
-
-function fits(run: ListedRun, { states, target, label, text, reach = null }: PageChoice): boolean {
-  if (!isWithin(reach, run)) return false;
-  if (states !== undefined && !states.includes(run.state)) return false;
-  if (target !== undefined && !isOfTarget(run, target)) return false;
-  if (label !== undefined && !hasLabels(run.labels, label)) return false;
-  return (
-    text === undefined ||
-    [run.id, run.createdBy, run.note, run.labels, run.reason, ...run.files].some((word) => holds(word, text))
-  );
-}
-
-/** `target`: a fingerprint, or a part of base URL or account. */
-function isOfTarget({ baseUrl, account }: ListedRun, target: string): boolean {
-  if (/^[0-9a-f]{16}$/.test(target)) return targetOf(baseUrl, account).fp === target;
-  return holds(`${baseUrl} ${account}`, target);
+function isNarrow({ sort, limit, ...filter }: PageChoice): boolean {
+  return Object.values(filter).some((part) => part !== undefined && part !== null);
 }
