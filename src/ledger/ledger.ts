@@ -225,17 +225,11 @@ export function openLedger(redis: RedisClient, now: () => number | '' = () => ''
       return scripts.expungeReclaim(keys.run(run), keys.open(run), keys.deferred(run), keys.holders(run));
     },
 
-    /** Changes the state of a run. Returns the states before and after; they are equal if the change isn't allowed. `now`: ms since 1970. */
-    async steer(run: string, now: number, steering: Steering): Promise<[ObservedState, ObservedState]> {
-      const { before, after } = await this.applySteering(run, now, steering);
-      return [before, after];
-    },
-
     /**
-     * The same as `steer`. Also returns whether it changed anything (even a pause of a paused run may), and whether it was refused because the run
-     * has changed since.
+     * Changes the state of a run. Returns the states before and after, which are equal if the change isn't allowed; whether it changed anything (even a
+     * pause of a paused run may); and whether it was refused because the run has changed since. `now`: ms since 1970.
      */
-    async applySteering(
+    async steer(
       run: string,
       now: number,
       { action, from, seen, id, reason, by, who, halt }: Steering,

@@ -21,7 +21,7 @@ export async function startRun(
   const isStopped = state === 'paused' || state === 'halted';
   const seen = isStopped ? { seen: revision } : {};
   const steering = { action: 'start', by: 'operator', who, from: state, reason: said, ...seen } as const;
-  return !(await ledger.applySteering(id, Date.now(), steering)).isStale;
+  return !(await ledger.steer(id, Date.now(), steering)).isStale;
 }
 
 const keysPerRead = 100;

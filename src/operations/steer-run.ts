@@ -170,7 +170,7 @@ async function steer(session: Session, run: Run, action: Action, by: By): Promis
   const { redis, ledger } = session;
   const seen = action === 'resume' ? { seen: run.revision } : {};
   const steering = { action: action === 'resume' ? 'start' : action, ...by, by: 'operator', ...seen } as const;
-  const { after, isChanged, isStale } = await ledger.applySteering(run.id, Date.now(), steering);
+  const { after, isChanged, isStale } = await ledger.steer(run.id, Date.now(), steering);
   if (isStale) throw changedSince(await readRunAgain(redis, run.id), run, 'resumed');
   if (!isChanged && !goals[action].includes(after as RunState)) throw refused(run.id, action, after);
   if (action === 'resume' && run.detached) await enqueueChunks(session, run);

@@ -284,8 +284,7 @@ export class KnownActions {
         who: cancel.who,
         reason: cancel.reason,
       } as const;
-      if ((await ledger.applySteering(id, Date.now(), steering)).isChanged)
-        again.push(this.#sayRestored('cancel', cancel, id));
+      if ((await ledger.steer(id, Date.now(), steering)).isChanged) again.push(this.#sayRestored('cancel', cancel, id));
     } else if (!isEnding) {
       for (const pause of pauses.filter((one) => run.pauses.every(({ id }) => id !== one.id))) {
         const steering = {
@@ -295,8 +294,7 @@ export class KnownActions {
           reason: pause.reason,
           id: pause.id,
         } as const;
-        if ((await ledger.applySteering(id, Date.now(), steering)).isChanged)
-          again.push(this.#sayRestored('pause', pause, id));
+        if ((await ledger.steer(id, Date.now(), steering)).isChanged) again.push(this.#sayRestored('pause', pause, id));
       }
     }
     const now = again.length === 0 ? run : await readRun(ledger.redis, id);

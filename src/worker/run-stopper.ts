@@ -1,4 +1,4 @@
-import type { Ledger, ObservedState, Steering } from '../ledger/ledger.ts';
+import type { Ledger, Steering } from '../ledger/ledger.ts';
 import { type HaltCode, readRun, schemaVersion } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
 import { describeRedisError } from '../redis/errors.ts';
@@ -25,7 +25,7 @@ export function runStopper({ ledger, writes, log, watch }: RunStopperDeps): RunS
   const steer = (run: string, steering: Pick<Steering, 'action' | 'reason' | 'halt'>) =>
     ledger
       .steer(run, Date.now(), { ...steering, by: 'guard', who: '' })
-      .then((states: [ObservedState, ObservedState]) => log.debug({ run, states }, 'run state changed'))
+      .then(({ before, after }) => log.debug({ run, states: [before, after] }, 'run state changed'))
       .catch((error) => logRedisError({ log, writes }, error));
   return {
     halt: (run, code, reason) => {

@@ -56,7 +56,10 @@ export function openMemoryLedger(cells: number[][], odd: Partial<Asked> = {}, mo
     },
     stillHolds: async () => true,
     enqueue: async () => model.enqueue(0),
-    steer: async (_run, _now, { action }) => model.steer(action, 0),
+    steer: async (_run, _now, { action }) => {
+      const [before, after] = model.steer(action, 0);
+      return { before, after, isChanged: before !== after, isStale: false };
+    },
     keepalive: async () => {},
   };
   return { model, details, ledger: { redis, ...asked, ...odd } as unknown as Ledger };

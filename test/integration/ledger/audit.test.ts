@@ -131,7 +131,7 @@ describe.concurrent('the pause of a run', () => {
     const { id, ledger, steer, trail } = await openRun(onTestFinished);
     await steer('start', 0);
     const pause = (name: string, reason: string) =>
-      ledger.applySteering(id, Date.now(), { action: 'pause', by: 'operator', who: 'ana', reason, id: name });
+      ledger.steer(id, Date.now(), { action: 'pause', by: 'operator', who: 'ana', reason, id: name });
     expect(await pause('first', 'too slow')).toMatchObject({ isChanged: true });
     expect(await pause('second', 'legal hold')).toMatchObject({ isChanged: true });
     expect(await pause('first', 'too slow')).toMatchObject({ isChanged: false });

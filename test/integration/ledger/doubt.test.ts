@@ -160,7 +160,7 @@ describe('a Redis that was restarted', () => {
     await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 0, cell: deleted }] });
     await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 0 });
     await restart();
-    expect(await steer('cancel')).toEqual(['running', 'cancelled']);
+    expect(await steer('cancel')).toMatchObject({ before: 'running', after: 'cancelled' });
     const run = await finalizeTally(ledger.redis, await record());
     expect(run.counts).toMatchObject({ deleted: 1, unknown: 3, not_attempted: 0 });
     expect((await tallyLedger(ledger.redis, run)).counts).toEqual(run.counts);

@@ -124,7 +124,8 @@ class Play {
       }
       case 'steer': {
         const steering = { action: next.action, reason: '', by: 'operator', who: 'test' } as const;
-        expect(await ledger.steer(id, now, steering)).toEqual(this.#model.steer(next.action, now));
+        const [before, after] = this.#model.steer(next.action, now);
+        expect(await ledger.steer(id, now, steering)).toMatchObject({ before, after });
         return;
       }
       case 'reclaim':

@@ -309,15 +309,15 @@ describe('marks that were made very often', () => {
 describe('a cancelled run', () => {
   test('is over at once where nobody holds a chunk', async () => {
     await startRun([1, 1]);
-    expect(await steer('cancel')).toEqual(['running', 'cancelled']);
+    expect(await steer('cancel')).toMatchObject({ before: 'running', after: 'cancelled' });
     expect(await redis.hlen(keys.open(id))).toBe(0);
-    expect(await steer('start')).toEqual(['cancelled', 'cancelled']);
+    expect(await steer('start')).toMatchObject({ before: 'cancelled', after: 'cancelled' });
   });
 
   test('is over when the last holder gives its chunk back', async () => {
     await startRun([1, 1]);
     const [a, b] = [await claim(0), await claim(1)];
-    expect(await steer('cancel')).toEqual(['running', 'cancelling']);
+    expect(await steer('cancel')).toMatchObject({ before: 'running', after: 'cancelling' });
     expect(await ledger.returnChunk({ run: id, chunk: 0, epoch: a.epoch, dueInMs: 0 })).toBe('cancelling');
     expect(await ledger.returnChunk({ run: id, chunk: 1, epoch: b.epoch, dueInMs: 0 })).toBe('cancelled');
   });
@@ -475,7 +475,7 @@ describe('a chunk', () => {
   test.each(['pause', 'halt', 'cancel'] as const)('is neither enqueued nor claimed after %s', async (action) => {
     await startRun([1, 1]);
     const { epoch } = await claim(0);
-    const [, state] = await steer(action);
+    const { after: state } = await steer(action);
     expect(await ledger.enqueue(id)).toEqual([]);
     expect(await ledger.claim(id, 1)).toBe(state);
     expect(await update(epoch, { wanted: [0] })).toMatchObject({ state, cells: [] });

@@ -63,7 +63,7 @@ describe('a resume that leaves a run to workers', () => {
     await harness.expunge(['pause', run], as('ana'));
     const ledger = openLedger(harness.redis);
     const halt = { action: 'halt', by: 'guard', who: '', reason: 'nobody has seen this', halt: 'forbidden' } as const;
-    const halting = onceAfter(ledger, 'applySteering', () => ledger.steer(run, Date.now(), halt));
+    const halting = onceAfter(ledger, 'steer', () => ledger.steer(run, Date.now(), halt));
     const runs = runsWith(harness.redis, halting);
     await runs.resume({ run, by: { who: 'cho', reason: '' }, seen: await revision(), rules: {}, detach: true });
     expect(await readRun(harness.redis, run)).toMatchObject({ state: 'halted', reason: 'nobody has seen this' });

@@ -441,7 +441,7 @@ test('a run that was halted or paused, while the process that made it hung, stay
     await stage.at(start + minute + 1_000); // another one starts the run
     const { lastRun } = await stage.schedule();
     const steering = { action, reason: 'too many of them fail', by: 'guard', who: '' } as const;
-    const [, state] = await stage.work.ledger.steer(lastRun, stage.now, steering);
+    const { after: state } = await stage.work.ledger.steer(lastRun, stage.now, steering);
     hanging.wake();
     await asleep;
     expect((await readRun(stage.redis, lastRun))!.state).toBe(state);

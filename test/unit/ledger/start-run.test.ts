@@ -12,7 +12,7 @@ test.each([
 ] as const)('a run that is %s by %s is started: %o', async (state, by, expected) => {
   const taken: unknown[] = [];
   const take = async (...steering: unknown[]) => ({ isStale: taken.push(steering) === 0 });
-  const ledger = { applySteering: take } as unknown as Ledger;
+  const ledger = { steer: take } as unknown as Ledger;
   const run = { id: 'r', state, by, revision: 3 } as Run;
   expect(await startRun(ledger, run, { who: 'me', reason: 'again' })).toBe(true);
   const steering = { action: 'start', by: 'operator', who: 'me' };
