@@ -61,7 +61,7 @@ export type ChunkTask = {
   gate: Gate;
   requestQueue: RunRequestQueue;
   meter: RunMeter;
-  refusals: Refusals;
+  refusals(resource: Resource): Refusals;
   firstAnswers: FirstAnswers;
   signal: AbortSignal;
 };
@@ -117,7 +117,7 @@ function dueIndexes({ ledgerChunk: { cells }, passedMs, sendable }: Claim, { ret
 }
 
 function passDeps(
-  { run, chunk, gate, requestQueue, meter, refusals, firstAnswers, signal: stop }: ChunkTask,
+  { run, chunk, gate, requestQueue, meter, refusals: refusalsOf, firstAnswers, signal: stop }: ChunkTask,
   claim: Claim,
   verdicts: VerdictTable,
   { connections, limits }: TargetSender,
@@ -125,6 +125,7 @@ function passDeps(
   deps: DeleteDeps,
 ) {
   const { ledger, log } = deps;
+  const refusals = refusalsOf(claim.ids.resource);
   const full = new Set<string>(); // codes whose excerpts have reached the limit: many ids may be absent
   return {
     ...deps,

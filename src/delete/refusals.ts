@@ -1,7 +1,8 @@
 import { plural } from '../format.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import { expectFlag, probes, refusalOf, refusalsInARow } from '../ledger/thresholds.ts';
-import type { ProcessReport } from '../limiter/run-pace.ts';
+import type { RefusalReport } from '../limiter/run-pace.ts';
+import type { Resource } from '../model/resource.ts';
 import { visible } from '../model/visible.ts';
 import { Spells } from './spells.ts';
 
@@ -32,6 +33,7 @@ const newsMs = 1_000;
 const reportedForMs = 2_000;
 const slowestMaxMs = 1_000;
 const slowestDecay = 0.999; // per answer
+const longAgoMs = 3_600_000;
 const maxExamples = 3;
 
 /**
@@ -44,7 +46,6 @@ type Streak = {
   accepted: number;
   hasBegun: boolean;
   isOver: boolean;
-  isGone: boolean;
   examples: string[];
 };
 
@@ -54,7 +55,6 @@ const newStreak = (): Streak => ({
   accepted: 0,
   hasBegun: false,
   isOver: false,
-  isGone: false,
   examples: [],
 });
 
@@ -99,7 +99,7 @@ type Pass = { readonly expected: number };
 export type Expected = { absent: boolean; statuses: readonly number[] };
 
 /**
- * Decides when a refusal is believed, with what one process knows of one run. During a deployment, with a wrong token or above a limit, an API refuses
+ * Decides when a refusal is believed, with what one process knows of one run and resource. During a deployment, with a wrong token or above a limit, an API refuses
  * every id. Such refusals come in a streak, in all processes. So each refused id waits until its streak is over, or until no more answers are
  * expected. After a short streak it is believed. After a long one, or in a spell with more such ids than chance explains, it is asked for again. In a
  * streak that is too long, ids are sent one at a time. If these are refused as well, the run halts, with the ids of the streak open. At the end of a
@@ -109,6 +109,7 @@ export class Refusals {
   /** Whether ids are sent one at a time. */
   isHolding = false;
   #accepted = 0;
+  readonly #resource: Resource;
   readonly #clock: () => number;
   readonly #isAlone: boolean;
   readonly #passes = new Set<Pass>();
@@ -118,14 +119,15 @@ export class Refusals {
   #hold: Hold | null = null;
   #acceptedAt = Number.NEGATIVE_INFINITY;
   #slowestMs = 0;
-  #others: readonly ProcessReport[] = [];
+  #others: readonly RefusalReport[] = [];
   #othersAcceptedAt = Number.NEGATIVE_INFINITY;
   #askedAt = Number.NEGATIVE_INFINITY;
   #idleSince: number | null = null;
   readonly #tell: (reason: string) => void;
 
   /** `clock`: monotonic ms. `isAlone`: no other process sends requests of this run. `tell`: called with the reason when ids have to wait. */
-  constructor(clock: () => number, isAlone: boolean, tell: (reason: string) => void = () => {}) {
+  constructor(resource: Resource, clock: () => number, isAlone: boolean, tell: (reason: string) => void = () => {}) {
+    this.#resource = resource;
     this.#clock = clock;
     this.#isAlone = isAlone;
     this.#tell = tell;
@@ -166,21 +168,23 @@ export class Refusals {
   }
 
   /** What other processes need to know; null = nothing. */
-  get report(): ProcessReport | null {
+  get report(): RefusalReport | null {
     const now = this.#clock();
     const streaks = this.#kinds.flatMap(({ status, streak, longest }) => {
       const most = Math.max(streak.ids, now - longest.at <= reportedForMs ? longest.ids : 0);
       return most > 1 ? [{ status, longest: most, lasting: streak.ids }] : [];
     });
-    const acceptedAgoMs = now - this.#acceptedAt;
-    return streaks.length > 0 || acceptedAgoMs <= reportedForMs ? { acceptedAgoMs, streaks } : null;
+    const acceptedAgoMs = Math.min(longAgoMs, now - this.#acceptedAt);
+    return streaks.length > 0 || acceptedAgoMs <= reportedForMs
+      ? { resource: this.#resource, acceptedAgoMs, streaks }
+      : null;
   }
 
   /** Takes over the reports of other processes, as read from Redis at `askedAt`. Call it ten times a second: all waiting ends here. */
-  hear(others: readonly ProcessReport[], askedAt: number): void {
-    this.#others = others;
+  hear(others: readonly RefusalReport[], askedAt: number): void {
+    this.#others = others.filter(({ resource }) => resource === this.#resource);
     this.#askedAt = askedAt;
-    for (const { acceptedAgoMs } of others)
+    for (const { acceptedAgoMs } of this.#others)
       this.#othersAcceptedAt = Math.max(this.#othersAcceptedAt, askedAt - acceptedAgoMs);
     this.#decide();
   }
@@ -211,7 +215,6 @@ export class Refusals {
     const { streak } = kind;
     streak.hasBegun = true;
     streak.accepted = 0;
-    streak.isGone = isGone;
     const isSecond = before !== null && this.#accepted === before.accepted && this.#othersAcceptedAt <= before.at;
     const to = this.#clock();
     const from = to - ms;

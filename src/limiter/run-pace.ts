@@ -25,14 +25,15 @@ export type PaceReply = PermitReply & {
   /** Refusals that are expected: ids that are not there, and these statuses. */
   expected: { absent: boolean; statuses: readonly number[] };
   /** What the other processes reported in the last 3 s. */
-  others: readonly ProcessReport[];
+  others: readonly RefusalReport[];
 };
 
 /**
- * How long ago a process saw an accepted request, and for each status how many ids were refused with it in a row: in the longest streak of the last
- * seconds, and in the present one.
+ * How long ago a process saw an accepted request of a resource, and for each status how many ids were refused with it in a row: in the longest streak of
+ * the last seconds, and in the present one.
  */
-export type ProcessReport = {
+export type RefusalReport = {
+  resource: string;
   acceptedAgoMs: number;
   streaks: readonly { status: number; longest: number; lasting: number }[];
 };
@@ -42,7 +43,7 @@ export type PaceCall = {
   process: string;
   wants: boolean;
   till: string;
-  report?: ProcessReport | null;
+  reports?: readonly RefusalReport[];
   closed?: { window: string; until: number };
 } & Unused;
 
@@ -52,7 +53,7 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
   const scripts = redis as unknown as { expungeRunPace(...args: (string | number)[]): Promise<(string | number)[]> };
   return async (
     keys: PaceKeys,
-    { process, wants, till, unused, unusedSince, closed, report }: PaceCall,
+    { process, wants, till, unused, unusedSince, closed, reports = [] }: PaceCall,
   ): Promise<PaceReply> => {
     const args = [process, wants ? 1 : 0, till, unused, now(), closed?.window ?? '', Math.ceil(closed?.until ?? 0)];
     const reply = await scripts.expungeRunPace(
@@ -62,7 +63,7 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
       keys.refusals,
       ...args,
       unusedSince,
-      report ? writeReport(report) : '',
+      reports.length === 0 ? '' : JSON.stringify(reports),
     );
     const [state, rate, at, first, gap, count, quotaUntil, nextAt, window, expectAbsent, expect, ...others] =
       reply.map(String);
@@ -77,28 +78,17 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
       nextAt: Number(nextAt),
       window: window!,
       expected: { absent: expectAbsent === '1', statuses: expect === '' ? [] : expect!.split(',').map(Number) },
-      others: others.map(readReport),
+      others: others.flatMap(readReports),
     };
   };
 }
 
-const longAgoMs = 1e9;
-
-function writeReport({ acceptedAgoMs, streaks }: ProcessReport): string {
-  const texts = streaks.map(({ status, longest, lasting }) => `${status} ${longest} ${lasting}`);
-  return [Math.min(longAgoMs, Math.ceil(acceptedAgoMs)), ...texts].join(',');
-}
-
-/** Reads a report, after its age in ms. */
-function readReport(text: string): ProcessReport {
-  const [agoMs = '', acceptedAgoMs = '', ...streaks] = text.split(',');
-  return {
-    acceptedAgoMs: Number(agoMs) + Number(acceptedAgoMs),
-    streaks: streaks.map((one) => {
-      const [status = 0, longest = 0, lasting = 0] = one.split(' ').map(Number);
-      return { status, longest, lasting };
-    }),
-  };
+/** Reads the reports of a process, after their age in ms. */
+function readReports(text: string): RefusalReport[] {
+  const comma = text.indexOf(',');
+  const ageMs = Number(text.slice(0, comma));
+  const reports = JSON.parse(text.slice(comma + 1)) as RefusalReport[];
+  return reports.map((report) => ({ ...report, acceptedAgoMs: report.acceptedAgoMs + ageMs }));
 }
 
 /**
@@ -110,10 +100,10 @@ function readReport(text: string): ProcessReport {
  * KEYS  1 run  2 members  3 quotas  4 reports about refusals
  * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME
  *       6 its window as known there  7 when that opens, 0 = it is open  8 when the first of those permits was leased
- *       9 its report about refusals, '' = none
+ *       9 its reports about refusals, '' = none
  * returns {state, 'early', 'overdue' or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
- *       when the next free permit is due or 0, window or '', '1' with --expect-absent, --expect, then the report of each other process of the last
- *       3 s, after its age in ms}; times in ms of the Redis clock
+ *       when the next free permit is due or 0, window or '', '1' with --expect-absent, --expect, then the reports of each other process of the
+ *       last 3 s, after their age in ms}; times in ms of the Redis clock
  */
 const runPaceLua = `${leaseFunction}
 local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'tat', 'owed', 'leasedAt', 'window', 'closedUntil', 'stopAt', 'expectAbsent', 'startsAt', 'expect')

@@ -7,6 +7,7 @@ import { Refusals } from '../delete/refusals.ts';
 import { RunRequestQueue } from '../delete/run-request-queue.ts';
 import { ClockOffset } from '../limiter/permits.ts';
 import type { PaceCall, PaceReply } from '../limiter/run-pace.ts';
+import type { Resource } from '../model/resource.ts';
 import { chunkSize } from '../model/row.ts';
 import { maxJobs } from '../queue/consumer.ts';
 
@@ -53,7 +54,8 @@ type WatchedRun = {
   gate: Gate;
   requestQueue: RunRequestQueue;
   meter: RunMeter;
-  refusals: Refusals;
+  byResource: Map<Resource, Refusals>;
+  refusals(resource: Resource): Refusals;
   firstAnswers: FirstAnswers;
   users: number;
   till: string;
@@ -170,11 +172,19 @@ export class RunWatch {
     }
     const { clock, conditions, isAlone, waits } = this.#options;
     const now = clock();
+    const byResource = new Map<Resource, Refusals>();
     const watched = {
       gate: new Gate(clock),
       requestQueue: new RunRequestQueue(clock),
       meter: new RunMeter(() => clock() - this.#offset.ms),
-      refusals: new Refusals(clock, isAlone, (reason) => waits(run, reason)),
+      byResource,
+      refusals: (resource: Resource) => {
+        const known = byResource.get(resource);
+        if (known !== undefined) return known;
+        const made = new Refusals(resource, clock, isAlone, (reason) => waits(run, reason));
+        byResource.set(resource, made);
+        return made;
+      },
       firstAnswers: this.#firstAnswers.of(run),
       users: 1,
       till: '0',
@@ -304,7 +314,7 @@ export class RunWatch {
     if (watched.isAsking) return;
     watched.isAsking = true;
     const { ask, clock, onChange } = this.#options;
-    const { gate, requestQueue, refusals } = watched;
+    const { gate, requestQueue, byResource } = watched;
     const askedAt = clock();
     try {
       const taken = requestQueue.takeUnused();
@@ -315,7 +325,7 @@ export class RunWatch {
         till: watched.till,
         ...taken,
         closed,
-        report: refusals.report,
+        reports: [...byResource.values()].flatMap(({ report }) => report ?? []),
       };
       const reply = await ask(run, call);
       if (reply.count > 0) watched.till = String(reply.first + reply.gap * reply.count);
@@ -323,8 +333,10 @@ export class RunWatch {
       if (reply.state === 'halted') this.#firstAnswers.forget(run);
       this.#options.saw(run, reply.state);
       if (reply.state === 'overdue') this.#options.overdue(run);
-      refusals.expect(reply.expected);
-      refusals.hear(reply.others, askedAt);
+      for (const refusals of byResource.values()) {
+        refusals.expect(reply.expected);
+        refusals.hear(reply.others, askedAt);
+      }
       watched.wasRunning = reply.state === 'running';
       if (watched.wasRunning) gate.confirm(askedAt);
       else gate.close();

@@ -67,6 +67,28 @@ describe.concurrent('while an API refuses everything, no id is settled by it', (
   });
 });
 
+const late = sized(
+  [[403, 100, 1] as const],
+  [403, 404, 409, 418, 498].flatMap((status) =>
+    [100, 6_000, 60_000].flatMap((after) => [1, 4].map((workers) => [status, after, workers] as const)),
+  ),
+);
+
+describe('an API that refuses everything late', () => {
+  test.for(late)(
+    'halts the run with the ids of the streak open: %i after %i ids, with %i processes',
+    async ([status, after, workers], { expect, onTestFinished }) => {
+      const bursts = [{ from: after, length: 1_000_000 }];
+      const spell: Spell = { ids: after + 1_000, absent: 0, bursts, workers, latencyMs: 0, status };
+      const { run, wrong, requests } = await runThrough(onTestFinished, spell, randomFrom(1));
+      expect([run.state, run.halt, wrong]).toEqual(['halted', refusalOf(status, false).halt, 0]);
+      expect(run.reason).toMatch(new RegExp(`\\(${status}\\) while nothing was accepted.* --expect`));
+      expect(run.counts.deleted).toBe(after);
+      expect(requests - after).toBeLessThan(workers * (24 + 9 * 64));
+    },
+  );
+});
+
 describe.concurrent('at the end of a list, an API that says of everything that it is not there', () => {
   for (let seed = 1; seed <= seeds; seed++)
     test(`makes no id absent in a run that ends well, with seed ${seed}`, async ({ expect, onTestFinished }) => {
@@ -118,6 +140,25 @@ describe.concurrent('a run', () => {
       expect(ended.counts.deleted).toBe(ids.length);
     },
   );
+
+  test('is halted by refusals of one resource, although those of another are accepted all the time', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const script = (resource: string) => (resource === 'views' ? ('status-403' as const) : null);
+    const objects = ids.flatMap((id) => [
+      { resource: 'annotations' as const, id },
+      { resource: 'views' as const, id },
+    ]);
+    const harness = await openHarness(onTestFinished, { objects, latencyMs: 3, faults: { script } });
+    Object.assign(harness.env, env);
+    const rows = ids.flatMap((id) => [`annotations,${id}`, `views,${id}`]);
+    const list = harness.file('both.csv', `kind,id\n${rows.join('\n')}\n`);
+    const { code } = await harness.run([list, '--resource-column', 'kind', '--yes']);
+    const { halt, counts } = await harness.onlyRun();
+    expect([code, halt, counts.failed]).toEqual([4, 'forbidden', 0]);
+    expect(counts.deleted).toBeGreaterThan(0);
+  });
 
   test('is halted for all workers by what they see together, and goes on to its end with --expect-absent', async ({
     expect,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { RunRequestQueue } from '../../../src/delete/run-request-queue.ts';
-import { openPaceCalls, type PaceReply, type ProcessReport } from '../../../src/limiter/run-pace.ts';
+import { openPaceCalls, type PaceReply, type RefusalReport } from '../../../src/limiter/run-pace.ts';
 import { redisDuringTests } from '../../support/redis.ts';
 
 // The script of a run's own rate on a real Redis, in a time of our own.
@@ -32,9 +32,9 @@ async function openRun(atEnd: (task: () => Promise<void>) => void, fields: Recor
     now = startMs + ms;
     await ask(keys, { process, wants: false, till: '0', ...unusedOf(process, unused) });
   };
-  const sees = (ms: number, process: string, report: ProcessReport | null) => {
+  const sees = (ms: number, process: string, reports: RefusalReport[]) => {
     now = startMs + ms;
-    return ask(keys, { process, wants: false, till: '0', unused: 0, unusedSince: 0, report });
+    return ask(keys, { process, wants: false, till: '0', unused: 0, unusedSince: 0, reports });
   };
   return { at, leave, sees, set: (more: Record<string, string>) => redis.hset(keys.run, more) };
 }
@@ -127,15 +127,20 @@ describe('refusals', () => {
     'are told to the other processes of the run for three seconds, with the rate "%s"',
     async (rate, { expect, onTestFinished }) => {
       const { sees, set } = await openRun(onTestFinished, { rate });
-      const first = await sees(0, 'a', { acceptedAgoMs: 40, streaks: [seven, three] });
+      const first = await sees(0, 'a', [{ resource: 'views', acceptedAgoMs: 40, streaks: [seven, three] }]);
       expect(first).toMatchObject({ others: [], expected: { absent: false, statuses: [] } });
-      const second = await sees(100, 'b', { acceptedAgoMs: Number.POSITIVE_INFINITY, streaks: [three] });
-      expect(second.others).toEqual([{ acceptedAgoMs: 140, streaks: [seven, three] }]);
-      const third = await sees(200, 'a', null);
-      expect(third.others).toEqual([{ acceptedAgoMs: expect.any(Number), streaks: [three] }]);
-      expect(third.others[0]!.acceptedAgoMs).toBeGreaterThan(1_000_000);
+      const second = await sees(100, 'b', [
+        { resource: 'views', acceptedAgoMs: 1, streaks: [] },
+        { resource: 'annotations', acceptedAgoMs: 2, streaks: [three] },
+      ]);
+      expect(second.others).toEqual([{ resource: 'views', acceptedAgoMs: 140, streaks: [seven, three] }]);
+      const third = await sees(200, 'a', []);
+      expect(third.others).toEqual([
+        { resource: 'views', acceptedAgoMs: 101, streaks: [] },
+        { resource: 'annotations', acceptedAgoMs: 102, streaks: [three] },
+      ]);
       await set({ expectAbsent: '1', expect: '403,409' });
-      expect(await sees(3_200, 'c', null)).toMatchObject({
+      expect(await sees(3_200, 'c', [])).toMatchObject({
         others: [],
         expected: { absent: true, statuses: [403, 409] },
       });

@@ -90,7 +90,7 @@ function openWork(cells: number[], odd: Odd = {}) {
     ...odd.work,
   };
   const gate = new Gate(clock);
-  const refusals = new Refusals(clock, true);
+  const refusals = new Refusals('annotations', clock, true);
   refusals.expect({ absent: true, statuses: everyRefusal });
   const job: ChunkTask = {
     run: 'r',
@@ -98,7 +98,7 @@ function openWork(cells: number[], odd: Odd = {}) {
     gate,
     requestQueue: line,
     meter: new RunMeter(() => 0),
-    refusals,
+    refusals: () => refusals,
     firstAnswers: new FirstAnswers(),
     signal: stop.signal,
   };

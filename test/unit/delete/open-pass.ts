@@ -86,7 +86,7 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
     },
     waitMs: 0,
   };
-  const refusals = new Refusals(() => Date.now(), true);
+  const refusals = new Refusals('annotations', () => Date.now(), true);
   refusals.expect({ absent: true, statuses: everyRefusal });
   let updates = 0;
   const update = async (results: CellResult[], wanted: number[]): Promise<Grant> => {

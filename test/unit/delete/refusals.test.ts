@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Belief, type Moment, Refusals, type Refused } from '../../../src/delete/refusals.ts';
-import type { ProcessReport } from '../../../src/limiter/run-pace.ts';
+import type { RefusalReport } from '../../../src/limiter/run-pace.ts';
 import { sized } from '../../support/size.ts';
 
 const open = new AbortController().signal;
@@ -17,8 +17,8 @@ const first = { asked: 0, wasAskedLater: false, before: null, isInDoubt: false, 
 const notThere = { ...first, status: 404, isGone: true };
 
 /** What one process knows of a run; `hear` is called ten times a second, as the watch of runs does. */
-function openRefusals({ isAlone = true, others = () => [] as ProcessReport[] } = {}) {
-  const refusals = new Refusals(() => performance.now(), isAlone);
+function openRefusals({ isAlone = true, others = () => [] as RefusalReport[] } = {}) {
+  const refusals = new Refusals('views', () => performance.now(), isAlone);
   const pass = { expected: 1_000 };
   refusals.enter(pass);
   const passed = async (ms: number) => {
@@ -66,7 +66,8 @@ function openRefusals({ isAlone = true, others = () => [] as ProcessReport[] } =
   return { refusals, pass, passed, refused, again, accepted, told, thirdIsGone, probeAll };
 }
 
-const reportOf = (longest: number, lasting: number, status = 404): ProcessReport => ({
+const reportOf = (longest: number, lasting: number, status = 404): RefusalReport => ({
+  resource: 'views',
   acceptedAgoMs: 1e9,
   streaks: [{ status, longest, lasting }],
 });
@@ -238,7 +239,11 @@ describe('a streak of refusals that is over', () => {
     expect(refusals.report?.streaks).toEqual([{ status: 404, longest: 7, lasting: 7 }]);
     refused(1);
     accepted(2);
-    expect(refusals.report).toEqual({ acceptedAgoMs: 0, streaks: [{ status: 404, longest: 8, lasting: 0 }] });
+    expect(refusals.report).toEqual({
+      resource: 'views',
+      acceptedAgoMs: 0,
+      streaks: [{ status: 404, longest: 8, lasting: 0 }],
+    });
     await passed(2_100);
     expect(refusals.report).toBeNull();
   });
@@ -376,7 +381,7 @@ describe('the end of a list', () => {
   });
 
   test('believes an id that is not there again if another process has seen one accepted since', async () => {
-    let others: ProcessReport[] = [];
+    let others: RefusalReport[] = [];
     const { refusals, pass, refused, again, passed, told } = openRefusals({ isAlone: false, others: () => others });
     refused(5);
     pass.expected = 5;
@@ -384,7 +389,7 @@ describe('the end of a list', () => {
     expect(await told()).toEqual(Array(5).fill('ask later'));
     const { moment } = refusals;
     await passed(10_000);
-    others = [{ acceptedAgoMs: 100, streaks: [] }];
+    others = [{ resource: 'views', acceptedAgoMs: 100, streaks: [] }];
     await passed(1_000);
     others = [];
     again(5, moment, { wasAskedLater: true });
