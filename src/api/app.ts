@@ -18,7 +18,6 @@ import { runRoutes } from './run-routes.ts';
 import { scheduleRoutes } from './schedule-routes.ts';
 import { findFields } from './setting-fields.ts';
 import { targetRoutes } from './target-routes.ts';
-import { tokenRoutes } from './token-routes.ts';
 
 type SiteOptions = ApiDeps & {
   login: Login;
@@ -34,7 +33,6 @@ export const routes: readonly Route[] = [
   ...scheduleRoutes,
   ...planRoutes,
   ...evidenceRoutes,
-  ...tokenRoutes,
 ];
 
 const apiPath = '/api/v1';

@@ -259,19 +259,6 @@ export const overview = z.object({
 
 export const made = z.object({ run: text, warnings, commands });
 
-export const token = z.object({
-  name: text,
-  role: z.enum(roles),
-  targets: reach,
-  created_at: time,
-  created_by: text,
-  expires_at: optional(time),
-});
-
-export const tokens = list(token).extend({
-  audit: audit.describe('the last hundred tokens that were made or revoked'),
-});
-
 const forecast = z.object({ requests: count, seconds: optional(z.number()) });
 
 const expected = z.object({

@@ -32,12 +32,12 @@ export function randomSecret(): string {
 
 /**
  * Stores a new token under a name with an entry in the audit trail, and returns it: this is the only time that it can be shown. Throws USAGE for a
- * name that has a token already, and for an admin bound to targets: an admin makes tokens for all.
+ * name that has a token already, and for an admin bound to targets: an admin approves the plans of all.
  */
 export async function addToken(redis: RedisClient, token: KnownToken): Promise<string> {
   const { at, who, name, role, reach } = token;
   if (role === 'admin' && reach !== null)
-    throw new ExpungeError('USAGE', 'an admin makes tokens for all targets, and cannot be bound to some', {
+    throw new ExpungeError('USAGE', 'an admin approves the plans of all targets, and cannot be bound to some', {
       next: 'use the role operate',
     });
   const secret = tokenPrefix + randomSecret();
@@ -138,7 +138,7 @@ export async function endSession(redis: RedisClient, cookie: string): Promise<vo
   await redis.del(keys.apiSession(hashSecret(cookie)));
 }
 
-/** A token for `--json` and the API: never the token itself. */
+/** A token for `--json`: never the token itself. */
 export function tokenFacts({ name, role, reach, at, who, expiresAt }: KnownToken) {
   return {
     name,
