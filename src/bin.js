@@ -6,8 +6,7 @@ import module from 'node:module';
 const needed = [22, 19];
 const present = process.versions.node.split('.').map(Number);
 
-// SIGUSR1 asks a process for a line of status; a command that is loaded answers. Without a listener Node would open its debugger, without a
-// password, to every user of the machine. Node itself listens until this line: what a signal opened before is closed.
+// SIGUSR1 does nothing here. Without a listener Node would open its debugger, without a password, to every user of the machine. Node itself listens until this line: what a signal opened before is closed.
 process.on('SIGUSR1', () => {});
 const isDebugged = /--inspect(?!-port)/.test([process.env.NODE_OPTIONS, ...process.execArgv].join(' '));
 let looks = 100;

@@ -43,9 +43,6 @@ export type CommandModule = { execute(invocation: Invocation): Promise<number> }
 /** Where signals arrive and how a second one ends everything: the process itself. */
 export type SignalSource = Pick<NodeJS.Process, 'on' | 'off' | 'exit'>;
 
-/** The status that a process prints on SIGUSR1: at first its command and its age. A command that knows more replaces it. */
-export type StatusAnswer = { give(): void };
-
 /** The input of a command. A command listens for signals itself; only a second one ends the process. */
 export type Invocation = {
   commandName: string; // 'run', 'runs remove'
@@ -59,7 +56,6 @@ export type Invocation = {
   verbosity: Verbosity;
   env: NodeJS.ProcessEnv;
   signals: SignalSource;
-  status: StatusAnswer;
   stdin: NodeJS.ReadStream;
   stdout: NodeJS.WriteStream;
   stderr: NodeJS.WriteStream;

@@ -14,7 +14,6 @@ const sameLineEveryMs = 3_600_000;
  */
 export class LivePanel {
   readonly #show: (snapshot: Snapshot) => void;
-  readonly #say: (line: string) => void;
   readonly #end: () => void;
   readonly #everyMs: number;
   readonly #take: () => Snapshot;
@@ -24,7 +23,6 @@ export class LivePanel {
   constructor(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv, take: () => Snapshot) {
     const drawing = isTerminal(stream, env) ? panelOn(stream) : linesOn(stream);
     this.#show = drawing.show;
-    this.#say = drawing.say;
     this.#end = drawing.end;
     this.#everyMs = drawing.everyMs;
     this.#take = take;
@@ -37,12 +35,6 @@ export class LivePanel {
     this.#timer = setInterval(() => this.#show(this.#take()), this.#everyMs);
   }
 
-  /** Writes a line above the panel, or between the lines; also before the start and after the end. */
-  say(line: string): void {
-    this.#say(line);
-    if (this.#timer && this.#everyMs === redrawMs) this.#show(this.#take());
-  }
-
   /** Leaves the last panel on the screen and shows the cursor again; later lines appear below. Repeating it changes nothing. */
   stop(): void {
     if (!this.#timer) return;
@@ -53,14 +45,14 @@ export class LivePanel {
   }
 }
 
-type Drawing = { show: (snapshot: Snapshot) => void; say: (line: string) => void; end: () => void; everyMs: number };
+type Drawing = { show: (snapshot: Snapshot) => void; end: () => void; everyMs: number };
 
 function panelOn(stream: NodeJS.WriteStream): Drawing {
   const update = redrawOn(stream);
   const style = styleOf(stream);
   // One column stays free: a full last column makes some terminals wrap.
   const show = (snapshot: Snapshot) => update.show(panelText(snapshot, (stream.columns || 80) - 1, style));
-  return { show, say: update.say, end: update.end, everyMs: redrawMs };
+  return { show, end: update.end, everyMs: redrawMs };
 }
 
 function linesOn(stream: NodeJS.WriteStream): Drawing {
@@ -69,7 +61,7 @@ function linesOn(stream: NodeJS.WriteStream): Drawing {
   const show = (snapshot: Snapshot) => {
     if (isNews(standingOf(snapshot))) say(lineText(snapshot));
   };
-  return { show, say, end: () => {}, everyMs: lineEveryMs };
+  return { show, end: () => {}, everyMs: lineEveryMs };
 }
 
 /** The standing parts of a line: without its remaining waiting time, and the time that the run may still take. */
@@ -129,7 +121,6 @@ function redrawOn(stream: NodeJS.WriteStream) {
   const update = createLogUpdate(bareOutput(stream)); // a raw stream, because it moves the cursor
   return {
     show: (text: string) => update(safeText(text)),
-    say: (line: string) => update.persist(safeText(line)),
     clear: () => update.clear(),
     end: () => update.done(),
   };

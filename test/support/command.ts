@@ -60,7 +60,6 @@ export function invoke(argv: string[], env: NodeJS.ProcessEnv): Invoked {
     argv,
     verbosity,
     toType: toTypeAnywhere,
-    status: { give() {} },
     ...deps,
   };
   const ended = command.load!().then(({ execute }) => execute(invocation));

@@ -1,7 +1,6 @@
 import { findResources, loadConfig, resourcesOf, type Source, type Sources } from '../../config/read-config.ts';
 import type { Config } from '../../config/settings.ts';
 import { ExpungeError, exitCodes, messageOf } from '../../errors.ts';
-import { duration } from '../../format.ts';
 import { logFormats } from '../../log-text.ts';
 import type { Log } from '../../logger.ts';
 import { defineResources } from '../../model/resource.ts';
@@ -10,7 +9,7 @@ import { visibleLine } from '../../model/visible.ts';
 import { explainFileError, isFileError } from '../../system-errors.ts';
 import { dataOutput, safeOutput } from '../../terminal/safe-output.ts';
 import { readVersion } from '../../version.ts';
-import type { Command, CommandModule, Invocation, StatusAnswer } from '../command.ts';
+import type { Command, CommandModule, Invocation } from '../command.ts';
 import { type Call, readCommandLine } from './command-line.ts';
 import { makeToType, nothingGiven } from './place.ts';
 
@@ -58,16 +57,6 @@ async function answerShell(line: readonly string[], { env, stdout }: Deps): Prom
   return exitCodes.OK.exit;
 }
 
-/** Answers SIGUSR1 with a line on stderr, as dd and rclone do, until `dispose`. */
-function answerStatus({ signals, stderr }: Deps, commandName: string): { status: StatusAnswer; dispose(): void } {
-  const startedAt = performance.now();
-  const age = () => duration(Math.round((performance.now() - startedAt) / 1_000) * 1_000);
-  const status = { give: () => void stderr.write(`expunge ${commandName} has been running for ${age()}\n`) };
-  const answer = () => status.give();
-  signals.on('SIGUSR1', answer);
-  return { status, dispose: () => signals.off('SIGUSR1', answer) };
-}
-
 async function execute(call: Call, argv: readonly string[], deps: Deps, complaining: Complaining): Promise<number> {
   const { command, commandName, args, options, flags, configFile, color, verbosity } = call;
   const { env, stderr } = deps;
@@ -84,25 +73,19 @@ async function execute(call: Call, argv: readonly string[], deps: Deps, complain
     'command started',
   );
   const { toType } = complaining;
-  const { status, dispose } = answerStatus(deps, commandName);
-  try {
-    const exit = await execute({
-      commandName,
-      args,
-      options,
-      config,
-      sources,
-      verbosity,
-      argv,
-      status,
-      toType,
-      ...deps,
-    });
-    log?.debug({ command: commandName, exit, ms: Math.round(performance.now()) }, 'command ended');
-    return exit;
-  } finally {
-    dispose();
-  }
+  const exit = await execute({
+    commandName,
+    args,
+    options,
+    config,
+    sources,
+    verbosity,
+    argv,
+    toType,
+    ...deps,
+  });
+  log?.debug({ command: commandName, exit, ms: Math.round(performance.now()) }, 'command ended');
+  return exit;
 }
 
 /** The JSON log of a command; null if it has no log, or a log in lines for people. */

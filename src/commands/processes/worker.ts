@@ -51,16 +51,14 @@ export async function execute(invocation: Invocation): Promise<number> {
   const receivers = openReceivers(config, env);
   const supervision = readSupervision(env);
   const who = supervision === null ? {} : { worker: supervision.worker };
-  const logOf = (level: string) => createLogger({ level, format: config.logFormat, stderr: invocation.stderr, who });
-  const log = logOf(levelOf(invocation));
-  const answer = (facts: object) => logOf('info').info(facts, 'status'); // at any log level, because a person asks
+  const { stderr } = invocation;
+  const log = createLogger({ level: levelOf(invocation), format: config.logFormat, stderr, who });
   const interrupts = listenForInterrupts(invocation, (signal) => log.info({ signal }, 'stopping'));
   log.info({ version: readVersion(), node: process.version }, 'worker started');
   const size = config.workers;
-  invocation.status.give = () => answer({ workers: size });
   if (size > 1) return runSupervisor(size, interrupts.signal, log);
   const stop = supervision === null ? interrupts.signal : AbortSignal.any([interrupts.signal, supervision.leave]);
-  return work({ invocation, target, credentials, destination, receivers, supervision, log, answer }, stop);
+  return work({ invocation, target, credentials, destination, receivers, supervision, log }, stop);
 }
 
 /** The level of the log, the only output of a worker on stderr, with --quiet and --verbose applied. */
@@ -98,8 +96,6 @@ type WorkerOptions = {
   receivers: readonly NamedReceiver[];
   supervision: Supervision | null;
   log: Log;
-  /** Logs the facts of a status that was asked for. */
-  answer(facts: object): void;
 };
 
 type WorkerDeps = WorkerOptions & {
@@ -121,14 +117,6 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     queueName: sharedQueueName,
     log,
   });
-  const { sender } = service;
-  invocation.status.give = () =>
-    work.answer({
-      state: work.state(),
-      inFlight: sender.inFlight,
-      limit: sender.limit,
-      hold: sender.hold?.reason ?? null,
-    });
   const schedules = scheduleWork({
     session,
     place: { config: invocation.config, env: invocation.env, log },

@@ -11,7 +11,6 @@ import type { EarlySession, Session } from '../../operations/session.ts';
 import { readRunContext, SnapshotTaker } from '../../operations/take-snapshot.ts';
 import { ownQueueName } from '../../queue/queues.ts';
 import { LivePanel } from '../../terminal/live-panel.ts';
-import { lineText } from '../../terminal/panel.ts';
 import { eventText, TargetEvents } from '../../terminal/target-events.ts';
 import { sleepUntilAborted } from '../../wait.ts';
 import { type Notifying, postLast, runNotifyingParts } from '../../worker/notifying.ts';
@@ -59,8 +58,6 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   const parts = new Parts([...telling, token, startIt, ...service.parts], log);
   const taker: SnapshotTaker = new SnapshotTaker(run, service, invocation.toType);
   const panel = new LivePanel(progressStream(invocation), panelEnv(invocation), () => taker.take());
-  const say = isQuiet ? lineWriter(invocation.stderr) : (line: string) => panel.say(line);
-  invocation.status.give = () => say(lineText(taker.take()));
   const interrupts = listenForInterrupts(invocation, () => {
     panel.stop();
     sayStopping(invocation, service);
