@@ -14,7 +14,7 @@ import { readScheduleRecords } from '../operations/schedule-record.ts';
 import { findRun } from '../operations/session.ts';
 import { readTargetRecord } from '../operations/target-status.ts';
 import type { Schedule } from '../schedule/schedule.ts';
-import { listSchedules, readSchedule } from '../schedule/schedule-store.ts';
+import { readSchedule } from '../schedule/schedule-store.ts';
 import { readVersion } from '../version.ts';
 import type { Edition } from './live.ts';
 import { OverviewReader, readWorkers, runSummary, targetFacts, wholeSchedule } from './overview.ts';
@@ -23,7 +23,7 @@ import { hasTarget, reachKey } from './reach.ts';
 import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { RunView, readHistoryFacts } from './run-view.ts';
 import * as shapes from './shapes.ts';
-import { findKnownTarget, listTargets } from './targets.ts';
+import { findKnownTarget } from './targets.ts';
 import { reachFacts } from './token-store.ts';
 
 const listQuery = z.strictObject({
@@ -222,34 +222,6 @@ export const readRoutes: readonly Route[] = [
     handle: async ({ deps: { session }, caller: { reach } }) => {
       const known = await knownTargets(session.redis);
       return { items: known.filter((target) => isWithin(reach, target)) };
-    },
-  }),
-  route({
-    method: 'get',
-    path: '/workers',
-    role: 'read',
-    about: 'within reach',
-    summary: 'every process that may send now',
-    answer: shapes.list(shapes.worker),
-    handle: async ({ deps: { session }, caller }) => {
-      const targets = await listTargets(session, caller.reach);
-      const each = await Promise.all(targets.map((target) => readWorkers(session, target)));
-      return { items: each.flat() };
-    },
-  }),
-  route({
-    method: 'get',
-    path: '/schedules',
-    role: 'read',
-    about: 'within reach',
-    summary: 'every schedule',
-    answer: shapes.list(shapes.schedule),
-    handle: async ({ deps: { session }, caller }) => {
-      const each = (await listTargets(session, caller.reach)).map(async (target) => {
-        const all = await listSchedules(session.redis, target.fp);
-        return Promise.all(all.map((schedule) => wholeSchedule(session, target, schedule, Date.now())));
-      });
-      return { items: (await Promise.all(each)).flat() };
     },
   }),
   route({

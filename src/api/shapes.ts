@@ -204,7 +204,7 @@ export const target = z.looseObject({
   runs: z.record(text, count).describe('runs that have not ended, by state'),
 });
 
-export const worker = z.object({
+const worker = z.object({
   fp: text,
   target: text,
   account: text,

@@ -4,7 +4,7 @@ import type { Session } from '../operations/session.ts';
 import { Problem } from './problem.ts';
 
 /** The targets within reach that this Redis knows. */
-export async function listTargets({ redis }: Pick<Session, 'redis'>, reach: Reach): Promise<Target[]> {
+async function listTargets({ redis }: Pick<Session, 'redis'>, reach: Reach): Promise<Target[]> {
   return (await openRunIndex(redis).read(reach)).targets;
 }
 

@@ -191,7 +191,7 @@ describe('worker --http', () => {
       403,
     );
     expect((await call(null, '//metrics')).status).toBe(200);
-    const here = await until('it is a worker', async () => (await call('read', '/workers')).body.items[0]);
+    const here = await until('it is a worker', async () => (await call('read', '/overview')).body.workers[0]);
     expect(here).toMatchObject({ process: expect.stringMatching(`^${hostname()}-`), connections: null }); // it has no ids to send
   });
 

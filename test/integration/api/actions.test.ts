@@ -329,7 +329,7 @@ describe('an action over HTTP', () => {
       who: 'test-operate',
       reason: 'audit',
     });
-    expect((await call('read', '/schedules')).body.items).toHaveLength(1);
+    expect((await call('read', '/overview')).body.schedules).toHaveLength(1);
     const act = (action: string, body: object) => call('operate', `/schedules/${fp}/nightly/${action}`, post(body));
     const { revision: seen } = (await call('read', `/schedules/${fp}/nightly`)).body;
     expect((await act('remove', {})).status).toBe(400);
