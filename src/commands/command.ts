@@ -214,14 +214,6 @@ export const partial: OwnOption = {
   help: 'if the list has more ids than --max-deletes, send the first ones on purpose, then halt',
 };
 
-/** Refuses a list that cannot be deleted by this time. */
-export const finishBy: OwnOption = {
-  flags: '--finish-by <moment>',
-  isRare: true,
-  help: 'show the rate needed to end by then, and refuse if no allowed rate is enough: 06:00, 2026-11-20T16:00Z',
-  parse: (text) => parse.futureMoment(text),
-};
-
 /** An option that chooses rows of a run. */
 export function only(help: string): OwnOption {
   return { flags: '--only <rows>', help, parse: parse.selection };

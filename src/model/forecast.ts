@@ -21,7 +21,7 @@ export type Work = {
 };
 
 /** The bound that decides the end. */
-export type Cause = 'rate' | 'limit' | 'learned' | 'quota' | 'window' | 'unknown';
+type Cause = 'rate' | 'limit' | 'learned' | 'quota' | 'window' | 'unknown';
 
 /** The expected end of a run, as far as it can be known before. */
 export type Forecast = {
@@ -59,26 +59,10 @@ export function forecast(work: Work, now: number): Forecast {
   };
 }
 
-/** The expected end, or the earliest if nothing better is known; ms since 1970. To be over by a deadline, this must come before it. */
+/** The expected end, or the earliest if nothing better is known; ms since 1970. */
 export function forecastEnd({ at, seconds, secondsFrom }: Forecast): number {
   return at + 1_000 * (seconds ?? secondsFrom);
 }
-
-/** The lowest rate, per second, at which all requests are sent by a deadline; null if quotas, window and pauses allow none. Pure. */
-export function neededRate(work: Work, deadline: number, now: number): number | null {
-  const bounds = { ...boundsOf(work), stopAt: Math.min(deadline, work.stopAt || deadline) };
-  const isEnough = (perSecond: number) => send(work.requests, perSecond, bounds, now, 'late').left === 0;
-  if (!isEnough(Number.POSITIVE_INFINITY)) return null;
-  let [low, high] = [0, 1_000_000];
-  for (let round = 0; round < bisections; round++) {
-    const middle = low === 0 ? high / 2 : (low + high) / 2;
-    if (isEnough(middle)) high = middle;
-    else low = middle;
-  }
-  return high;
-}
-
-const bisections = 40;
 
 /** The time in ms until `requests` are sent at a measured speed, under quotas and a window; infinite = never. Pure. */
 export function timeToSend(

@@ -1,5 +1,4 @@
 import type { Plan } from '../terminal/plan-text.ts';
-import { explainLate } from './forecast-list.ts';
 import type { ListAction } from './list-action.ts';
 import { lookAtRedis } from './look-at-redis.ts';
 import { type ListHistory, makeListPlan, noListHistory } from './plan-list.ts';
@@ -9,18 +8,13 @@ import { findList, type KnownList, type ListWork } from './start-list.ts';
 export async function planOfDryRun(action: ListAction, work: ListWork): Promise<{ plan: Plan; notes: string[] }> {
   const looked = await lookAtRedis(action, (session) => findList(session, action, work));
   const plan = 'found' in looked ? planFound(action, work, looked.found) : planAlone(action, work, noListHistory);
-  const late = explainLate(plan.work, action.options, Date.now());
-  return { plan, notes: [...notesOf(looked), ...(late === null ? [] : [refused(`${late.reason}; ${late.next}`)])] };
+  return { plan, notes: notesOf(looked) };
 }
 
 /** Why Redis was not asked, or what it refuses, in one line. */
 function notesOf(looked: { found: unknown } | { unasked: string } | { refusal: string }): string[] {
-  if ('refusal' in looked) return [refused(looked.refusal)];
+  if ('refusal' in looked) return [`warning: the run is refused: ${looked.refusal}`];
   return 'unasked' in looked && looked.unasked !== '' ? [`Redis was not asked: ${looked.unasked}`] : [];
-}
-
-function refused(reason: string): string {
-  return `warning: the run is refused: ${reason}`;
 }
 
 /** The plan with what Redis knows. A run of the list that has ended, but is not over yet, sends nothing: it is shown as the previous one. */

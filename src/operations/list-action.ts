@@ -9,7 +9,6 @@ export type RunOptions = {
   startAt?: number; // ms since 1970
   stopAt?: number; // ms since 1970
   maxDuration?: number; // ms
-  finishBy?: number; // ms since 1970; refused if it cannot end by then, and stored nowhere
   partial?: boolean; // send only the first ids of a longer list
   confirmHost?: string | undefined; // the host of a protected target, as a person typed it
 };

@@ -12,7 +12,6 @@ import { hashList, type Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import type { By } from './action.ts';
-import { requireEndInTime } from './forecast-list.ts';
 import type { ListAction } from './list-action.ts';
 import { checkList, type ListHistory, makeListPlan, noListHistory } from './plan-list.ts';
 import { readBeforeRun } from './read-bounds.ts';
@@ -35,7 +34,6 @@ export async function makePlan(
   checkList(action, list.spool);
   const files = list.spool.files.filter((name) => !unnamed.includes(name));
   const shown = makeListPlan(action, target, list, await readHistory(redis, { target, list, files }));
-  requireEndInTime(shown.work, action.options, Date.now());
   return { plan: sealPlan(origin, action.config, target, list), shown };
 }
 

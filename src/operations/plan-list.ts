@@ -12,7 +12,7 @@ import { givenRules, isSet, noRules, type RuleName, type RunRules, ruleNames } f
 import { type Reading, seenFromOutside } from '../ledger/standing.ts';
 import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
 import { idPath } from '../model/check-id.ts';
-import { forecast, neededRate, type Work } from '../model/forecast.ts';
+import { forecast } from '../model/forecast.ts';
 import { definitionsOf, describeSuccess, sumIds, usedResources } from '../model/resource.ts';
 import { stdinName } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
@@ -90,7 +90,6 @@ export function makeListPlan(action: ListAction, target: Target, list: List, kno
     minGrace: existing === null ? bounds.minGrace : null,
     work,
     forecast: forecast(work, Date.now()),
-    deadline: toDeadline(work, action.options.finishBy),
     maxConcurrency: config.maxConcurrency,
     seen: around && seenBy(action, target, { ...around, existing, nextTryAt, rules }),
     proof: [...describeSuccess(definitionsOf(usedResources(spool.ids)), rules.onStatus), ...proof],
@@ -133,11 +132,6 @@ const shownSamples = 3;
 function samplesOf(spool: Spool): string[] {
   for (const part of readChunks(spool, [shownSamples])) if ('ids' in part) return [...part.ids];
   return [];
-}
-
-/** The time that an action names, and the rate needed to end by then; null without one. */
-export function toDeadline(work: Work, finishBy: number | undefined): Plan['deadline'] {
-  return finishBy === undefined ? null : { at: finishBy, perSecond: neededRate(work, finishBy, Date.now()) };
 }
 
 function hasColumns(files: readonly string[], { format }: ListAction['config']): boolean {

@@ -1,4 +1,4 @@
-import { count, duration, isoTime, plural, rate, roughly } from '../format.ts';
+import { duration, isoTime, plural, rate, roughly } from '../format.ts';
 import { type Forecast, forecastEnd } from '../model/forecast.ts';
 import { partsAt } from '../model/time-zone.ts';
 
@@ -94,36 +94,6 @@ function endTexts(forecast: Forecast, zone: string): string[] {
   const bound = seconds !== null ? '' : secondsTo === null ? ' at the earliest' : ' at the latest';
   return [`ends ${isRange(forecast) ? 'about ' : ''}${end}${bound}`];
 }
-
-/** The reason why a run cannot end in time, and the rate that it would take. `needed`: per second; null = no rate is enough. */
-export function lateText(forecast: Forecast, deadline: number, needed: number | null, zone = localZone()): string {
-  const shown = forecast.zone ?? zone;
-  const end = `it ends ${zonedTime(forecastEnd(forecast), forecast.at, shown)}${forecast.seconds === null ? ' at the earliest' : ''}`;
-  const rest = needed === null ? 'no rate is enough' : `that takes ${neededText(needed)}`;
-  return `${end}, not by ${zonedTime(deadline, forecast.at, shown)}: ${rest}`;
-}
-
-/** `Thu 14:00 Europe/Berlin, which takes 120/s`. */
-export function deadlineText(
-  { at, zone }: Pick<Forecast, 'at' | 'zone'>,
-  deadline: { at: number; perSecond: number | null },
-): string {
-  const needed =
-    deadline.perSecond === null ? 'for which no rate is enough' : `which takes ${neededText(deadline.perSecond)}`;
-  return `${zonedTime(deadline.at, at, zone ?? localZone())}, ${needed}`;
-}
-
-/** The needed rate, rounded up to one that `--rate` takes: `120/s`, `40/min`. */
-function neededText(perSecond: number): string {
-  const [unit, size] = units.find(([, size]) => perSecond * size >= 1) ?? ['day', 86_400];
-  return `${count(Math.ceil(perSecond * size - 1e-6))}/${unit}`;
-}
-
-const units = [
-  ['s', 1],
-  ['min', 60],
-  ['h', 3_600],
-] as const;
 
 function rounded(seconds: number | null): number | null {
   return seconds === null ? null : Math.ceil(seconds);

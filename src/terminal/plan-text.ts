@@ -12,7 +12,7 @@ import { quoteForShell } from '../model/shell-word.ts';
 import { always } from '../model/time-window.ts';
 import { type ToType, unbroken } from '../model/to-type.ts';
 import { visible, visibleLine } from '../model/visible.ts';
-import { deadlineText, forecastText } from './forecast-text.ts';
+import { forecastText } from './forecast-text.ts';
 import { hanging } from './render-markdown.ts';
 import { clip, plainStyle, type Style } from './style.ts';
 import { limitText, minGraceText } from './target-events.ts';
@@ -43,7 +43,6 @@ export type Plan = RunRules & {
   minGrace: MinGrace | null; // the minimum of its target, for a new run
   work: Work;
   forecast: Forecast; // forecast for that work
-  deadline: { at: number; perSecond: number | null } | null; // --finish-by, and the rate that it takes; null = no rate is enough
   canary: readonly number[]; // after this many ids the run continues only if all went well
   maxConcurrency: number;
   proof: readonly string[]; // what is known about the answers of the target; see `describeSemantics`
@@ -317,10 +316,8 @@ function targetLimitLines({ limit }: Plan): Line[] {
   return limit === null ? [] : [['Limits', limitText(limit, Date.now())]];
 }
 
-function forecastLines({ work, forecast, deadline }: Plan): Line[] {
-  if (work.requests === 0) return [];
-  const takes: Line = ['Takes', forecastText(forecast)];
-  return deadline === null ? [takes] : [takes, ['Deadline', deadlineText(forecast, deadline)]];
+function forecastLines({ work, forecast }: Plan): Line[] {
+  return work.requests === 0 ? [] : [['Takes', forecastText(forecast)]];
 }
 
 /** Warns of a changed rate: an operator may have lowered the rate since, for a reason that still applies. */

@@ -5,7 +5,6 @@ import { input, ofRuns } from '../../operations/list-settings.ts';
 import {
   type Command,
   confirmHost,
-  finishBy,
   json,
   notifying,
   only,
@@ -29,7 +28,6 @@ export const plan: Command = {
   settings: [...input, ...targetName, ...ofRuns, ...store, ...server, 'keep'],
   options: [
     partial,
-    finishBy,
     {
       flags: '--approve-by <who>',
       help: 'who must apply it: the login or EXPUNGE_USER of another person, or, for any other person with that role, role:operate or role:admin',

@@ -7,7 +7,6 @@ import { type List, makeStateDir } from '../../input/with-list.ts';
 import { rehearsalMark, rehearsalText } from '../../model/rehearsal.ts';
 import { sumIds } from '../../model/resource.ts';
 import { type Target, targetOf } from '../../model/target.ts';
-import { requireEndInTime } from '../../operations/forecast-list.ts';
 import type { ListAction } from '../../operations/list-action.ts';
 import { checkList, checkProtection, makeListPlan, noListHistory } from '../../operations/plan-list.ts';
 import { withRedis } from '../../operations/session.ts';
@@ -69,7 +68,6 @@ async function deleteFrom(sandbox: Sandbox, given: Invocation, work: Rehearsal):
   const say = infoWriter(given);
   const plan: Plan = { ...makeListPlan(action, target, list, noListHistory), rejectsFile: null };
   introduce(given, plan);
-  requireEndInTime(plan.work, action.options, Date.now());
   await askCount({ ...here, options: { ...here.options, yes: true } }, sumIds(plan.ids), deletedText(plan)); // nothing is deleted, so only a wrong --confirm matters
   const rehearsed = {
     ...action,

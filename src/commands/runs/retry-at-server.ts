@@ -51,7 +51,6 @@ function refuseUnsupportedOptions({ options, sources }: Invocation): void {
     ...(options.partial ? ['partial'] : []),
     ...(options.stopAt ? ['stop-at'] : []),
     ...(options.maxDuration ? ['max-duration'] : []),
-    ...(options.finishBy ? ['finish-by'] : []),
   ];
   const flags = [...names.map((name) => settings[name].flag), ...others].map((flag) => `--${flag}`);
   if (options.dryRun) flags.unshift('--dry-run');

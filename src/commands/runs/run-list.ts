@@ -5,7 +5,6 @@ import { toExitCode } from '../../ledger/summary.ts';
 import { isWorthAnotherRun, outcomes, sumOutcomes } from '../../model/outcome.ts';
 import { sumIds } from '../../model/resource.ts';
 import { openReceivers } from '../../notify/receivers.ts';
-import { requireEndInTime } from '../../operations/forecast-list.ts';
 import type { ListAction } from '../../operations/list-action.ts';
 import type { Retries } from '../../operations/retried-run.ts';
 import { type EarlySession, type Session, withRedis } from '../../operations/session.ts';
@@ -42,7 +41,6 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
     return finishEnded({ invocation: given, session, run, outputFolder: folderOf(run) });
   }
   showPlan(given, known.plan);
-  requireEndInTime(known.plan.work, work.action.options, Date.now());
   await confirm(given, known.plan);
   const confirmHost = await askHost(given, target);
   const action = { ...known.action, options: { ...known.action.options, confirmHost } };

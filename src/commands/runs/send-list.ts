@@ -17,9 +17,7 @@ import { type InputFile, openInputs } from '../../input/open-inputs.ts';
 import { forecast } from '../../model/forecast.ts';
 import { sumIds } from '../../model/resource.ts';
 import type { Target } from '../../model/target.ts';
-import { requireEndInTime } from '../../operations/forecast-list.ts';
 import type { ListAction } from '../../operations/list-action.ts';
-import { toDeadline } from '../../operations/plan-list.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
 import { deletedText, type Plan } from '../../terminal/plan-text.ts';
 import type { Invocation } from '../command.ts';
@@ -46,7 +44,6 @@ export async function execute(invocation: Invocation): Promise<number> {
     let made: MadeAtServer;
     try {
       showPlan(invocation, plan);
-      requireEndInTime(plan.work, options, Date.now());
       await confirm(invocation, plan);
       const confirmHost = await askHost(invocation, target, planned.protected_host);
       const given = { ...action, options: { ...action.options, confirmHost } };
@@ -111,10 +108,10 @@ export async function sendOneList<T extends PlanAtServer = PlanAtServer>(
 
 /** The plan with the times that only this command knows. */
 function planWithin(record: Plan, options: Invocation['options']): Plan {
-  const { startAt = 0, stopAt = 0, maxDuration = 0, finishBy } = options;
+  const { startAt = 0, stopAt = 0, maxDuration = 0 } = options;
   const limits = { startAt, stopAt, maxActiveMs: maxDuration };
   const work = { ...record.work, ...limits, startsAt: Math.max(record.work.startsAt, startAt) };
-  return { ...record, ...limits, work, forecast: forecast(work, Date.now()), deadline: toDeadline(work, finishBy) };
+  return { ...record, ...limits, work, forecast: forecast(work, Date.now()) };
 }
 
 async function confirm(invocation: Invocation, plan: Plan): Promise<void> {

@@ -71,29 +71,6 @@ test('a dry run starts no private Redis, and says so only where there was one', 
   expect(existsSync(join(harness.stateDir, 'redis'))).toBe(false);
 });
 
-test('--finish-by says which rate it takes, and refuses where none that is allowed is enough', async ({
-  onTestFinished,
-}) => {
-  const harness = await open(onTestFinished);
-  const inOneMinute = new Date(Date.now() + 60_000).toISOString();
-  const late = ['--rate', '6/min', '--finish-by', inOneMinute];
-  const dry = await harness.expunge([...dryRun, ...late]);
-  expect(dry.stdout).toMatch(/Deadline +\w{3} .*, which takes (39|4\d)\/min/);
-  expect(dry.stderr).toMatch(/warning: the run is refused: it ends .*, not by .*: that takes /);
-  for (const args of [
-    ['run', ...list, '--yes'],
-    ['plan', ...list],
-  ]) {
-    const refused = await harness.expunge([...args, ...late]);
-    expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining('nothing was sent')]);
-    expect(refused.stderr).toContain('allow a higher --rate');
-  }
-  expect((await harness.expunge(['plans', '--json'])).stdout).not.toContain(harness.target.fp);
-  expect([harness.sandbox.seen, await harness.runs()]).toEqual([[], []]);
-  const inTime = await harness.run([...list, '--yes', '--rate', '100/s', '--finish-by', inOneMinute]);
-  expect([inTime.code, harness.sandbox.seen.length]).toEqual([0, 40]);
-});
-
 test('a forecast ends no sooner than a limit that is used up lets anything through again', async ({
   onTestFinished,
 }) => {

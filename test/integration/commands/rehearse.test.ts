@@ -263,7 +263,6 @@ describe('a rehearsal', () => {
       [['--expect-count', '10'], 4, '150'],
       [['--confirm', '10'], 2, '--confirm 10: expected 150'],
       [['--config', 'config.json'], 2, 'is not among the allowed targets'],
-      [['--rate', '10/min', '--finish-by', isoIn(60_000)], 4, 'not by'],
       [['--faults', 'status-99=1'], 2, '--faults: "status-99" is not a fault'],
       [['--state-dir', harness.file('a-file', '')], 2, 'it is a file'],
       [['--dry-run'], 2, '--rehearse and --dry-run exclude each other'],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { forecast, forecastEnd, neededRate, timeToSend, type Work } from '../../../src/model/forecast.ts';
+import { forecast, forecastEnd, timeToSend, type Work } from '../../../src/model/forecast.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import { parseTimeWindow } from '../../../src/model/time-window.ts';
 import { unboundWork } from './works.ts';
@@ -134,20 +134,6 @@ describe('forecast', () => {
     const found = at({ requests: 10_000_000, learned: fresh, ...given });
     expect(found.seconds! / seconds).toBeGreaterThan(0.9);
     expect(found.seconds! / seconds).toBeLessThan(1.1);
-  });
-});
-
-describe('neededRate', () => {
-  const window = parseTimeWindow('13:00-14:00');
-  it.each([
-    [{}, 100, 100],
-    [{ window }, 2 * hour, 10_000 / hour],
-    [{ window }, 1_800, null],
-    [{ quotas: [{ count: 100, perMs: day * 1_000, used: 0 }] }, day, null],
-  ])('is the lowest at which all is sent by a deadline: %j', (given, seconds, perSecond) => {
-    const needed = neededRate({ ...work, ...given }, noon + seconds * 1_000, noon);
-    if (perSecond === null) expect(needed).toBeNull();
-    else expect(needed! / perSecond).toBeCloseTo(1, 1);
   });
 });
 

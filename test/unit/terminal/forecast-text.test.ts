@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { forecast, type Work } from '../../../src/model/forecast.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import { parseTimeWindow } from '../../../src/model/time-window.ts';
-import { forecastFacts, forecastText, lateText, zonedTime } from '../../../src/terminal/forecast-text.ts';
+import { forecastFacts, forecastText, zonedTime } from '../../../src/terminal/forecast-text.ts';
 import { unboundWork } from '../model/works.ts';
 
 const now = Date.parse('2026-11-26T12:00Z'); // a Thursday
@@ -79,14 +79,6 @@ describe('forecastFacts', () => {
   it('has no number for what is not known', () => {
     const unknown = { seconds: null, seconds_to: null, ends_at: null, ends_to: null, per_second: null, because: [] };
     expect(forecastFacts(made({}))).toMatchObject(unknown);
-  });
-});
-
-describe('lateText', () => {
-  it('says which rate a deadline needs', () => {
-    const late = lateText(made({ learned }), now + 600_000, 166.7, 'UTC');
-    expect(late).toBe('it ends Thu 12:20 UTC, not by Thu 12:10 UTC: that takes 167/s');
-    expect(lateText(made({ learned }), now + 600_000, null, 'UTC')).toMatch(/: no rate is enough$/);
   });
 });
 

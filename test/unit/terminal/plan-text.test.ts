@@ -47,7 +47,6 @@ const plan: ShownPlan = {
   limit: null,
   minGrace: null,
   ...forecastOf({}),
-  deadline: null,
   canary: [],
   maxConcurrency: 64,
   seen: null,
