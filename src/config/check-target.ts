@@ -51,6 +51,25 @@ export function requireAllowed(
   );
 }
 
+/**
+ * The variable that names a proxy for this target by the custom of other programs; null if there is none, with `--proxy`, and if `NO_PROXY` excepts the
+ * host. expunge does
+ * not read it, so that a variable of a shell never decides who sees the token.
+ */
+export function ignoredProxyVariable(
+  { proxy }: Pick<Config, 'proxy'>,
+  { baseUrl }: Pick<Target, 'baseUrl'>,
+  env: NodeJS.ProcessEnv,
+): string | null {
+  if (proxy !== undefined) return null;
+  const { protocol, hostname } = new URL(baseUrl);
+  const excepted = (env.NO_PROXY ?? env.no_proxy ?? '').split(/[\s,]+/).filter(Boolean);
+  if (isLoopback(hostname) || excepted.some((end) => end === '*' || hostname.endsWith(end.replace(/^\*?\./, ''))))
+    return null;
+  const own = protocol === 'https:' ? ['HTTPS_PROXY', 'https_proxy'] : ['HTTP_PROXY', 'http_proxy'];
+  return [...own, 'ALL_PROXY', 'all_proxy'].find((name) => env[name]) ?? null;
+}
+
 /** The target of an action that another process carries out later. A server has checked its own targets. */
 export function targetForAction(settings: Settings & Pick<Config, 'server'>, env: NodeJS.ProcessEnv): Target {
   return settings.server === undefined ? readTarget(settings, env) : namedTarget(settings);

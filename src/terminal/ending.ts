@@ -61,6 +61,7 @@ export type Ending = {
   behindHalt: string; // the outcomes of all ids that caused the halt, as `report --only` takes them; '' = none
   files: readonly string[]; // files that were written, the most useful first
   command: string; // the command line as typed
+  ignoredProxy: string | null; // the variable of a proxy that expunge does not read; see `ignoredProxyVariable`
 };
 
 /**
@@ -280,12 +281,19 @@ function findCause({ toType }: Ending): Step {
   return ['Find the cause', toType('check')];
 }
 
+/** A proxy that other programs use, and expunge does not. */
+function useProxy({ ignoredProxy, command }: Ending): Step[] {
+  return ignoredProxy === null ? [] : [[`Use the proxy of ${ignoredProxy}`, `${command} --proxy "$${ignoredProxy}"`]];
+}
+
 function askApi({ toType }: Ending): Step {
   return ['Test the API with an id you can lose', toType('check', '--resource', '…', '--probe-id', 'ID')];
 }
 
 function causeOf(ending: Ending): Step[] {
-  return ending.halt === '' ? [] : causes[ending.halt].map((step) => step(ending));
+  if (ending.halt === '') return [];
+  const isOutOfReach = ending.halt === 'target_unreachable' || ending.halt === 'target_configuration';
+  return [...(isOutOfReach ? useProxy(ending) : []), ...causes[ending.halt].map((step) => step(ending))];
 }
 
 const causes: Record<HaltCode, ((ending: Ending) => Step)[]> = {

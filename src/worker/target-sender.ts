@@ -196,7 +196,7 @@ export function unreadableWaitLogger(log: Log): (value: string) => void {
   return (value) => {
     if (isLogged) return;
     isLogged = true;
-    log.warn({ retryAfter: value }, 'a Retry-After cannot be read and is ignored: expected seconds or an HTTP date');
+    log.warn({ retryAfter: value }, 'a Retry-After cannot be read and is ignored: expected seconds or a date');
   };
 }
 

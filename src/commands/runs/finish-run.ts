@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { ignoredProxyVariable } from '../../config/check-target.ts';
 import { ExpungeError, exitCodes, messageOf } from '../../errors.ts';
 import { undeliveredMs } from '../../ledger/active-time.lua.ts';
 import { judgeRun } from '../../ledger/conclusion.ts';
@@ -81,7 +82,7 @@ export async function finishEnded(work: Finish): Promise<number> {
 
 /** Files and measurements for the summary, if any. `examples`: ids that show why the run halted. */
 type EndingDetails = {
-  typed: Pick<Invocation, 'program' | 'argv' | 'toType'>;
+  typed: Pick<Invocation, 'program' | 'argv' | 'toType' | 'config' | 'env'>;
   files?: RunFiles | null;
   pace?: readonly string[];
   examples?: readonly HaltExample[];
@@ -122,6 +123,7 @@ function endingOf(run: Run, kind: EndingKind, details: EndingDetails): Ending {
     behindHalt: haltSelection(run),
     files: written.map((file) => file.path),
     command: commandLine(typed.program, typed.argv),
+    ignoredProxy: ignoredProxyVariable(typed.config, run, typed.env),
     toType: typed.toType,
   };
 }

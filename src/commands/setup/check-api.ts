@@ -87,19 +87,6 @@ export async function reachApi(invocation: Invocation, sendsRequest: boolean): P
   return `${reached}. The token was not tested: --probe-id ID tests it by deleting that object`;
 }
 
-/**
- * The variable that names a proxy for this URL by the custom of other programs; null if there is none, or if `NO_PROXY` excepts the host. expunge does
- * not read it, so that a variable of a shell never decides who sees the token.
- */
-export function ignoredProxyVariable(baseUrl: string, env: NodeJS.ProcessEnv): string | null {
-  const { protocol, hostname } = new URL(baseUrl);
-  const excepted = (env.NO_PROXY ?? env.no_proxy ?? '').split(/[\s,]+/).filter(Boolean);
-  if (isLoopback(hostname) || excepted.some((end) => end === '*' || hostname.endsWith(end.replace(/^\*?\./, ''))))
-    return null;
-  const own = protocol === 'https:' ? ['HTTPS_PROXY', 'https_proxy'] : ['HTTP_PROXY', 'http_proxy'];
-  return [...own, 'ALL_PROXY', 'all_proxy'].find((name) => env[name]) ?? null;
-}
-
 function throughProxy({ proxy }: Invocation['config']): string {
   return proxy === undefined ? '' : ` through the proxy ${withoutUrlSecrets(proxy)}`;
 }

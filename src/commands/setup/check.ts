@@ -1,4 +1,4 @@
-import { readTarget } from '../../config/check-target.ts';
+import { ignoredProxyVariable, readTarget } from '../../config/check-target.ts';
 import { makeVerdictTable } from '../../delete/verdict.ts';
 import { ExpungeError, exitCodes, messageOf } from '../../errors.ts';
 import { duration } from '../../format.ts';
@@ -19,7 +19,7 @@ import type { Invocation } from '../command.ts';
 import { type Credentials, readCredentials } from '../credentials.ts';
 import type { OneObject } from '../one-request.ts';
 import { lineWriter } from '../session.ts';
-import { ignoredProxyVariable, lookUpHost, reachApi, readProbe, sendProbe } from './check-api.ts';
+import { lookUpHost, reachApi, readProbe, sendProbe } from './check-api.ts';
 import { checkSemantics, readAbsent } from './check-semantics.ts';
 
 /**
@@ -91,7 +91,7 @@ async function* examineTarget({ config, env }: Invocation): AsyncGenerator<Findi
   yield pass('', baseUrl);
   for (const [name, definition] of Object.entries(config.resources))
     yield pass(name, describeDefinition(definition, baseUrl));
-  const variable = config.proxy === undefined ? ignoredProxyVariable(baseUrl, env) : null;
+  const variable = ignoredProxyVariable(config, { baseUrl }, env);
   if (variable !== null)
     yield warn(
       'proxy',

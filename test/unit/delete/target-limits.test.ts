@@ -57,7 +57,7 @@ test('a process logs the first Retry-After that cannot be read, and no other', (
   });
   log('2026-11-25T10:00:00Z');
   log('soon');
-  const message = 'a Retry-After cannot be read and is ignored: expected seconds or an HTTP date';
+  const message = 'a Retry-After cannot be read and is ignored: expected seconds or a date';
   expect(told).toEqual([[{ retryAfter: '2026-11-25T10:00:00Z' }, message]]);
 });
 

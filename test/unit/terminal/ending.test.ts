@@ -33,6 +33,7 @@ const ending: Ending = {
   behindHalt: '',
   files: ['report.csv'],
   command: 'expunge run ids.csv --resource views',
+  ignoredProxy: null,
 };
 
 describe('endingText', () => {
@@ -54,6 +55,15 @@ describe('endingText', () => {
     expect(one).toBe('  1 answer was 204 with a body, which HTTP does not allow: is it the API that answers?');
     expect(many).toBe('  1,203 answers were 204 with a body, which HTTP does not allow: is it the API that answers?');
     expect(endingText(ending)).not.toContain('body');
+  });
+
+  it('names the variable of a proxy that is not used, where the API was out of reach', () => {
+    const stepsOf = (halt: Ending['halt']) =>
+      endingText({ ...ending, kind: 'halted', halt, ignoredProxy: 'HTTPS_PROXY' }).split('\n');
+    const use = '  Use the proxy of HTTPS_PROXY: expunge run ids.csv --resource views --proxy "$HTTPS_PROXY"';
+    for (const halt of ['target_unreachable', 'target_configuration'] as const) expect(stepsOf(halt)).toContain(use);
+    expect(stepsOf('forbidden')).not.toContain(use);
+    expect(endingText({ ...ending, kind: 'halted', halt: 'target_unreachable' })).not.toContain('PROXY');
   });
 
   it('names the run whose ids it retried', () => {

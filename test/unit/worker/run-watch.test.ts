@@ -77,6 +77,17 @@ test('says that it holds chunks of a run that was stopped, until they are return
   expect(await saidInThreeSeconds()).toBe(0);
 });
 
+test('keeps what the first answers of a run said between its chunks, until the run is halted', async () => {
+  const first = watch.enter('r');
+  watch.leave('r', first.gate);
+  const next = watch.enter('r');
+  expect(next.firstAnswers).toBe(first.firstAnswers);
+  state = 'halted';
+  await vi.advanceTimersByTimeAsync(500);
+  watch.leave('r', next.gate);
+  expect(watch.enter('r').firstAnswers).not.toBe(first.firstAnswers);
+});
+
 test('says so also where the run went on meanwhile and was stopped again', async () => {
   watch.enter('r'); // its requests hang
   state = 'paused';
