@@ -13,7 +13,7 @@ export const exitCodes = {
   USAGE: { exit: 2, meaning: 'usage, input or no confirmation; nothing was sent' },
   INCOMPLETE: {
     exit: 3,
-    meaning: 'ended with ids failed, unknown, rejected or not attempted, or none of the ids was there',
+    meaning: 'ended with ids failed, unknown, rejected or not attempted, or nothing shows that any id was there',
   },
   GUARD: { exit: 4, meaning: 'a guard halted the run, or paused it because its time is up' },
   CREDENTIALS: { exit: 5, meaning: 'the credentials were rejected or are missing' },

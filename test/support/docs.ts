@@ -87,7 +87,8 @@ const outcomeMeanings: Readonly<Record<Outcome, string>> = {
   gone_unconfirmed:
     '404 or 410 after a request that may have been executed: no answer received, a 408, 5xx or a 2xx other than 204, or a crash',
   failed: 'a definite refusal; the object presumably still exists',
-  unknown: 'a request may have been executed, no definite answer, attempts used up',
+  unknown:
+    'no answer shows whether the object is gone: none was definite, or a 404 came at the end of the list with nothing accepted after it',
   not_attempted: 'the run was cancelled before any attempt (a 429 is not an attempt)',
   rejected: 'the row holds no id that is safe to send; never sent',
   duplicate: 'the id is listed earlier; sent once',
