@@ -166,7 +166,8 @@ async function said(line: string, way: Way) {
       .replaceAll(
         /(, )?[\d.]+ (m?s|min) ago|after [\d.]+ m?s|up to [\d.]+\/s|(\d{4}-\d\d-\d\d[T ])?\d\d:\d\d(:\d\d)?(\.\d+Z)?/g,
         'T',
-      );
+      )
+      .replaceAll('is alive, since T', 'is alive'); // said once it has been so for a while
   return { code, stdout: plain(stdout), stderr: plain(stderr) };
 }
 
