@@ -32,7 +32,11 @@ describe.concurrent('a run that must not begin or go on', () => {
     const apply = (env = {}, confirm = '1500') =>
       harness.expunge(['apply', plan, '--confirm', confirm, '--detach'], { env: { EXPUNGE_USER: 'ben', ...env } });
     expect(await apply({}, '1499')).toMatchObject({ code: 2 });
-    expect(await apply({ EXPUNGE_USER: 'carl' })).not.toMatchObject({ code: 0 });
+    const byAnother = {
+      code: 4,
+      stderr: expect.stringMatching(/only ben may apply this plan of .*, not carl; nothing was sent/),
+    };
+    expect(await apply({ EXPUNGE_USER: 'carl' })).toMatchObject(byAnother);
     expect(await apply({ EXPUNGE_RATE: '9/s' })).toMatchObject({ code: 4 });
     const kept = harness.file(
       'kept.txt',
