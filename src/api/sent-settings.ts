@@ -1,4 +1,4 @@
-import { type Config, type SettingName, settings } from '../config/settings.ts';
+import type { Config, SettingName } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { input, ofRuns } from '../operations/list-settings.ts';
 import { scheduledSettings } from '../schedule/schedule.ts';
@@ -28,10 +28,9 @@ export const scheduleSettings = withoutFiles(scheduledSettings);
 
 /** Throws USAGE for a file of protected ids: it is on this machine, but `who` reads the list. */
 export function refuseProtectFile(
-  { config, sources }: { config: Config; sources: Readonly<Record<OfFile, string>> },
+  { config: { protect } }: { config: Pick<Config, 'protect'> },
   { who, next }: { who: string; next: string },
 ): void {
-  const name = ofFiles.find((file) => (file === 'protect' ? config.protect !== undefined : sources[file] === 'flag'));
-  if (name === undefined) return;
-  throw new ExpungeError('USAGE', `--${settings[name].flag} ${config[name]}: ${who} not have this file`, { next });
+  if (protect === undefined) return;
+  throw new ExpungeError('USAGE', `--protect ${protect}: ${who} not have this file`, { next });
 }

@@ -101,6 +101,7 @@ export const runSettings = {
   protectColumn: setting({
     use: 'list',
     flag: 'protect-column',
+    isFlagless: true,
     env: 'EXPUNGE_PROTECT_COLUMN',
     arg: '<name>',
     parse: parse.text,

@@ -4,6 +4,7 @@ import { ExpungeError } from '../errors.ts';
 import { checkId, checkLine, checkSeparators, type IdRules, isPlain } from '../model/check-id.ts';
 import { type Resource, resources } from '../model/resource.ts';
 import type { Position, RejectCode, Row } from '../model/row.ts';
+import { quoteForShell } from '../model/shell-word.ts';
 import { HeaderCheck, isNamedLike } from './header.ts';
 import { inputError } from './input-error.ts';
 import { KindColumn, meantResource } from './kind-column.ts';
@@ -20,16 +21,21 @@ export type InputOptions = IdRules & {
   format: Format | null;
   /** The column or field of the ids; null: `id`, which is refused if another column is named like the resource. */
   column: string | null;
-  /** The flag that names the column, for messages. */
-  columnFlag: '--column' | '--protect-column';
+  /** Whether the rows are those of a list or of protected ids. */
+  reads: 'list' | 'protected';
   noHeader: boolean;
   delimiter: string;
   idPattern: RegExp | null;
   allowColumnNames: boolean;
 };
 
+/** How a person names this column. */
+export function columnSetting({ reads }: Pick<InputOptions, 'reads'>, name: string): string {
+  return `${reads === 'list' ? '--column ' : 'EXPUNGE_PROTECT_COLUMN='}${quoteForShell(name)}`;
+}
+
 /** The settings that decide how rows are read. */
-export type InputSettings = Pick<Config, Exclude<keyof InputOptions, 'columnFlag'>>;
+export type InputSettings = Pick<Config, Exclude<keyof InputOptions, 'reads'>>;
 
 /** The options of these settings; settings that are not given become null. */
 export function toInputOptions(given: InputSettings): InputOptions {
@@ -38,7 +44,7 @@ export function toInputOptions(given: InputSettings): InputOptions {
     resourceColumn: given.resourceColumn ?? null,
     format: given.format ?? null,
     column: given.column ?? null,
-    columnFlag: '--column',
+    reads: 'list',
     noHeader: given.noHeader,
     delimiter: given.delimiter,
     allowIdChars: given.allowIdChars,
@@ -108,7 +114,7 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
     });
   }
   const other = resources.find((kind) => kind !== resource && column !== null && isNamedLike(column, kind));
-  if (resource !== null && other !== undefined && !options.allowColumnNames && options.columnFlag === '--column') {
+  if (resource !== null && other !== undefined && !options.allowColumnNames && options.reads === 'list') {
     throw new ExpungeError(
       'USAGE',
       `--column ${column} names ids of ${other}, and --resource is ${resource}; nothing was sent`,
@@ -129,7 +135,7 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
   if (hasCells && noHeader && column !== null && column !== defaultColumn) {
     throw new ExpungeError(
       'USAGE',
-      `--no-header takes the ids from the first column, and ${options.columnFlag} ${column} names one of a header`,
+      `--no-header takes the ids from the first column, and ${columnSetting(options, column)} names one of a header`,
       { next: 'give the file a header; or take its first column: --no-header --column id, or without --column' },
     );
   }
@@ -162,7 +168,7 @@ export function rowMaker(facts: FileFacts, options: InputOptions, header: readon
   const numbers = new RoundedNumbers();
   const firstRow = format === 'lines' || (format === 'csv' && options.noHeader);
   const { allowColumnNames, resource: asked } = options;
-  const said = asked === null || options.columnFlag !== '--column' ? null : new KindColumn(name, asked);
+  const said = asked === null || options.reads !== 'list' ? null : new KindColumn(name, asked);
   const rowNumbers = options.allowPlaceholders ? null : new RowNumbers(name);
   const headers = new HeaderCheck({ name, column: idColumn(options), allowColumnNames, firstRow }, header);
   return {

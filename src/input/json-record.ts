@@ -1,15 +1,14 @@
 import { isNameOf, resources } from '../model/resource.ts';
 import type { Row } from '../model/row.ts';
-import { quoteForShell } from '../model/shell-word.ts';
 import { countKey, sourceOf } from '../strict-json.ts';
 import { adviceToSplit } from './convert-advice.ts';
 import { isNamedLike } from './header.ts';
 import { inputError, shown } from './input-error.ts';
-import { defaultColumn, type InputOptions, idColumn, type RowMaker } from './input-options.ts';
+import { columnSetting, defaultColumn, type InputOptions, idColumn, type RowMaker } from './input-options.ts';
 import { kindColumns } from './kind-column.ts';
 
 /** The fields of an object that hold its id and its resource. */
-export type Fields = Pick<InputOptions, 'column' | 'columnFlag' | 'resource' | 'resourceColumn'>;
+export type Fields = Pick<InputOptions, 'column' | 'reads' | 'resource' | 'resourceColumn'>;
 
 /** The place of a record, and its text. */
 type Place = { name: string; line: number; text: string };
@@ -66,7 +65,7 @@ function refuseEnvelope(name: string, line: number, record: Record<string, unkno
     if (!isEnvelope(field, fields.resource) || !holdsIds(record[field])) continue;
     const message = `both the object and the value of its field ${shown(field)} have an id; nothing was sent`;
     const filter = `.[${JSON.stringify(field)}] | if type == "array" then .[] else . end`;
-    const next = `for the ids of the objects themselves: ${fields.columnFlag} ${defaultColumn}\nfor the ids in it: ${adviceToSplit(name, filter)}`;
+    const next = `for the ids of the objects themselves: ${columnSetting(fields, defaultColumn)}\nfor the ids in it: ${adviceToSplit(name, filter)}`;
     throw inputError(name, line, message, next);
   }
 }
@@ -85,9 +84,9 @@ function holdsIds(value: unknown): boolean {
 }
 
 /** The error for a list in which `id` and another column could hold the ids. */
-export function ambiguous(name: string, line: number, rival: string, { columnFlag }: Fields): Error {
+export function ambiguous(name: string, line: number, rival: string, fields: Pick<Fields, 'reads'>): Error {
   const message = `both "${defaultColumn}" and ${shown(rival)} could hold the ids; nothing was sent`;
-  const next = `name the right one: ${columnFlag} ${quoteForShell(rival)} or ${columnFlag} ${defaultColumn}`;
+  const next = `name the right one: ${columnSetting(fields, rival)} or ${columnSetting(fields, defaultColumn)}`;
   return inputError(name, line, message, next);
 }
 

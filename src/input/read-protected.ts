@@ -31,7 +31,7 @@ export async function* readProtected({ path, column }: ProtectFile, options: Inp
     resource: anyResource,
     resourceColumn: null,
     column: column ?? options.column,
-    columnFlag: '--protect-column',
+    reads: 'protected',
     noHeader: column === null && options.noHeader,
   };
   let read = 0;
@@ -52,7 +52,7 @@ function unusable(path: string, line: number, id: string, reason: string): Error
 }
 
 const fixLine =
-  'write one id per line and nothing else, or name the file .csv if it has a header, with --protect-column NAME; if ids hold such characters';
+  'write one id per line and nothing else, or name the file .csv if it has a header, and its column in EXPUNGE_PROTECT_COLUMN; if ids hold such characters';
 const checkFile = 'see why the file is empty, or omit --protect if nothing is to be protected';
 
 /** Why the protected ids seem to be meant for another list, or are written in another way; null if they don't seem so, or if there are none. */

@@ -84,7 +84,7 @@ test('gives its column to a schedule with its file; one with a file of its own k
     protectColumn: 'key',
   });
   const own = harness.file('own.csv', 'id,name\n7,a-2\n');
-  expect((await add('own', {}, '--protect', own, '--protect-column', 'name')).code).toBe(0);
+  expect((await add('own', { EXPUNGE_PROTECT_COLUMN: 'name' }, '--protect', own)).code).toBe(0);
   const changed = await add('own', env, '--replace', '--limit', '3');
   expect([changed.code, changed.stderr]).toEqual([0, expect.not.stringContaining('protect')]);
   expect(await settingsOf('own')).toMatchObject({ protect: own, protectColumn: 'name', limit: '3' });

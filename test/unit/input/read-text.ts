@@ -8,7 +8,7 @@ export const options: InputOptions = {
   resourceColumn: null,
   format: null,
   column: null,
-  columnFlag: '--column',
+  reads: 'list',
   noHeader: false,
   delimiter: ',',
   allowIdChars: '',
