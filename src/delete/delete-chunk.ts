@@ -6,6 +6,7 @@ import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
 import { pathMaker } from '../model/check-id.ts';
 import { definitionOf, type Resource } from '../model/resource.ts';
+import { successStatus } from '../model/status.ts';
 import { describeRedisError } from '../redis/errors.ts';
 import type { WriteStatus } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
@@ -88,6 +89,9 @@ export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<Chu
   if (claim.doubt !== '') deps.log.warn({ run: job.run, reason: claim.doubt }, inDoubtMessage);
   const { ledgerChunk, ids } = claim;
   const definition = definitionOf(ids.resource);
+  const withBody = definition.success.filter((status) => status !== successStatus);
+  // Without an answer of Redis this process learns a form of its own, and a later chunk asks again.
+  await job.firstAnswers.recall(ids.resource, withBody).catch(() => {});
   const verdicts = makeVerdictTable(claim.onStatus, definition);
   const toPath = pathMaker(ids.resource);
   const pathAt = (index: number) => deps.basePath + toPath(ids.idAt(index));

@@ -15,15 +15,24 @@ type Learned = { answers: number; kinds: Set<string>; always: Set<string> | null
 const learnedFrom = 20; // answers
 const maxRuns = 100;
 
+/** Stores a form of a run under a name, unless one is stored, and returns the stored one; '' = only read it, or there is none. */
+type Share = (name: string, form: string) => Promise<string>;
+
 /**
- * What the first answers tell a process about one run: their form, and whether anything answers. The status of a success with a body proves little: an
- * API may say 200 and, in the body, that it did nothing. If the form changes in the middle of a run, something else may be answering.
+ * What the first answers tell about one run: their form, and whether anything answers this process. The status of a success with a body proves little:
+ * an API may say 200 and, in the body, that it did nothing. If the form changes in the middle of a run, something else may be answering. The form that
+ * a process learns first holds for the whole run.
  */
 export class FirstAnswers {
   /** Whether any request was answered. */
   hasAnswer = false;
   #silentSinceMs: number | null = null;
+  readonly #share: Share;
   readonly #learned = new Map<string, Learned>();
+
+  constructor(share: Share) {
+    this.#share = share;
+  }
 
   /** Records the result of a request. `nowMs`: monotonic. */
   note(answer: Answer, nowMs: number): void {
@@ -36,36 +45,49 @@ export class FirstAnswers {
     return this.hasAnswer || this.#silentSinceMs === null ? 0 : nowMs - this.#silentSinceMs;
   }
 
+  /** Takes over the forms that are known in this run, before its first answers come. */
+  async recall(resource: Resource, statuses: readonly number[]): Promise<void> {
+    const names = statuses.map((status) => nameOf(resource, status)).filter((name) => !this.#learned.has(name));
+    await Promise.all(names.map(async (name) => this.#takeOver(name, await this.#share(name, ''))));
+  }
+
   /** Whether a success has the form of the first 20, by resource and status. These always have it. Asking twice about one answer is harmless. */
   fits(resource: Resource, answer: StatusAnswer): boolean {
-    const learned = this.#learnedOf(`${resource} ${answer.status}`);
+    const name = nameOf(resource, answer.status);
+    const learned = this.#learned.get(name) ?? nothingLearned();
+    this.#learned.set(name, learned);
     const form = formOf(answer);
     if (learned.answers >= learnedFrom) return hasForm(form, learned);
     learn(form, learned);
+    if (learned.answers === learnedFrom) this.#agree(name, learned);
     return true;
   }
 
-  #learnedOf(key: string): Learned {
-    const known = this.#learned.get(key);
-    if (known !== undefined) return known;
-    const learned = {
-      answers: 0,
-      kinds: new Set<string>(),
-      always: null,
-      ever: new Set<string>(),
-      yes: new Set<string>(),
-    };
-    this.#learned.set(key, learned);
-    return learned;
+  /** Agrees with the other processes on one form. Best effort: without Redis this process keeps its own. */
+  #agree(name: string, learned: Learned): void {
+    this.#share(name, toText(learned)).then(
+      (form) => this.#takeOver(name, form),
+      () => {},
+    );
+  }
+
+  #takeOver(name: string, form: string): void {
+    if (form !== '') this.#learned.set(name, fromText(form));
   }
 }
 
 /** The first answers of each of the last hundred runs of a process. */
 export class FirstAnswersByRun {
+  readonly #share: (run: string, ...form: Parameters<Share>) => Promise<string>;
   readonly #runs = new Map<string, FirstAnswers>();
 
+  /** `share`: see `shareForm`. */
+  constructor(share: (run: string, ...form: Parameters<Share>) => Promise<string>) {
+    this.#share = share;
+  }
+
   of(run: string): FirstAnswers {
-    const first = this.#runs.get(run) ?? new FirstAnswers();
+    const first = this.#runs.get(run) ?? new FirstAnswers((...form) => this.#share(run, ...form));
     this.#runs.delete(run); // the run in use becomes the last one
     this.#runs.set(run, first);
     const [oldest] = this.#runs.keys();
@@ -73,10 +95,30 @@ export class FirstAnswersByRun {
     return first;
   }
 
-  /** Forgets what is known of a run. A person who resumes a halted run has seen the answers that halted it. */
+  /** Forgets what this process knows of a run, which is halted: if it is resumed, the time without an answer begins anew. */
   forget(run: string): void {
     this.#runs.delete(run);
   }
+}
+
+function nameOf(resource: Resource, status: number): string {
+  return `${resource} ${status}`;
+}
+
+function nothingLearned(): Learned {
+  return { answers: 0, kinds: new Set(), always: null, ever: new Set(), yes: new Set() };
+}
+
+/** A form as text. Of names that vary, one tells as much as all of them. */
+function toText({ kinds, always, ever, yes }: Learned): string {
+  const names = always?.size === 0 ? [...ever].slice(0, 1) : [...ever];
+  return JSON.stringify([[...kinds], always && [...always], names, [...yes]]);
+}
+
+function fromText(text: string): Learned {
+  const [kinds, always, ever, yes] = JSON.parse(text) as [string[], string[] | null, string[], string[]];
+  const sets = { kinds: new Set(kinds), ever: new Set(ever), yes: new Set(yes) };
+  return { answers: learnedFrom, ...sets, always: always && new Set(always) };
 }
 
 function learn({ kind, fields }: Form, learned: Learned): void {

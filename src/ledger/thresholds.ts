@@ -67,6 +67,6 @@ export const unexpected = {
   statuses: statusRanges('unexpected'),
   count: 3,
   reason:
-    '{count} answers did not say whether the object is deleted (another 2xx, a page, a redirect or a 406): ' +
+    '{count} answers did not say whether the object is deleted (another 2xx, a page, a redirect, a 406, or a success of another form than before): ' +
     'something other than the API may be answering, for example a login page; check --base-url',
 } as const;

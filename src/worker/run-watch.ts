@@ -39,6 +39,8 @@ type WatchOptions = {
   conditions(): { isHeld: boolean; limit: number | null; refreshes: number };
   /** Records that this process is alive and holds chunks of a run that is no longer sent. */
   keepalive(run: string, process: string): Promise<void>;
+  /** See `shareForm`. */
+  shareForm(run: string, name: string, form: string): Promise<string>;
   /** Adds to the measures and the history of a run. */
   store(run: string, taken: Taken): Promise<void>;
 };
@@ -78,7 +80,7 @@ export class RunWatch {
   readonly #leased = new Map<string, number>(); // leased chunks by run, including runs that have stopped
   readonly #waitsUntil = new Map<string, number>(); // until when runs cannot send, because of their own rate or window, by the clock
   readonly #offset = new ClockOffset();
-  readonly #firstAnswers = new FirstAnswersByRun();
+  readonly #firstAnswers: FirstAnswersByRun;
   readonly #meters = new WeakMap<Gate, RunMeter>();
   readonly #storing = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | null = null;
@@ -88,6 +90,7 @@ export class RunWatch {
 
   constructor(options: WatchOptions) {
     this.#options = options;
+    this.#firstAnswers = new FirstAnswersByRun(options.shareForm);
   }
 
   start(): void {

@@ -3,6 +3,7 @@ import { maxWaitMs } from '../delete/chunk-pass.ts';
 import type { DeleteDeps } from '../delete/delete-chunk.ts';
 import { RequestMeter } from '../delete/meters.ts';
 import { noteHistory } from '../history/history.ts';
+import { shareForm } from '../ledger/answer-forms.ts';
 import { storeBodies } from '../ledger/bodies.ts';
 import { readRunning } from '../ledger/list-runs.ts';
 import { addMeasures } from '../ledger/measures.ts';
@@ -108,6 +109,7 @@ export function openService(
       refreshes: token.refreshes,
     }),
     keepalive: (run, process) => ledger.keepalive(run, process, options.connection.requestTimeoutMs),
+    shareForm: (run, name, form) => shareForm(ledger.redis, run, name, form),
     store: async (run, { changes, slices }) => {
       await addMeasures(ledger.redis, run, changes);
       await noteHistory(ledger.redis, run, { limit: sender.limit, hold: sender.hold?.reason ?? '', slices });

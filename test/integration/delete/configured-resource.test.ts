@@ -156,6 +156,20 @@ describe('a run of a configured resource halts', () => {
     expect([state, deleted]).toEqual(['halted', 100]);
     expect(unknown).toBeGreaterThanOrEqual(3);
     expect(await harness.onlyRun()).toMatchObject({ halt: 'unexpected_answers' });
+    expect(summaryIn(await run(many(400)))).toMatchObject({ state: 'halted', deleted: 100 });
+  });
+
+  test('for another form than before, until it is cancelled: a new run takes the form of its own first answers', async ({
+    onTestFinished,
+  }) => {
+    let requests = 0;
+    const { run, harness, env } = await openDashboards(onTestFinished, { success: [200] }, () =>
+      rawAnswer(200, ++requests <= 100 ? '{"ok":true}' : '{"id":"d","state":"deleted"}', json),
+    );
+    expect(summaryIn(await run(many(400)))).toMatchObject({ state: 'halted', deleted: 100 });
+    const { id } = await harness.onlyRun();
+    expect(await harness.expunge(['cancel', id, '--yes'], { env })).toMatchObject({ code: 0 });
+    expect(summaryIn(await run(many(400)))).toMatchObject({ state: 'completed', deleted: 400 });
   });
 
   test('never because of its successes', async ({ onTestFinished }) => {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { shareForm } from '../../../src/ledger/answer-forms.ts';
 import { storeBodies } from '../../../src/ledger/bodies.ts';
 import { addMeasures, readMeasures } from '../../../src/ledger/measures.ts';
 import { readRun, sumActiveMs } from '../../../src/ledger/run.ts';
@@ -52,9 +53,17 @@ test('answers with a body add up over all processes, and what is stored again, o
   expect(await readMeasures(redis, id)).toMatchObject({ requests: 0, latencyMs: null });
 });
 
+test('the form of the successes of a run is the first one that was stored', async () => {
+  const share = (form: string, name = 'views 200') => shareForm(redis, id, name, form);
+  expect([await share(''), await share('one'), await share('two'), await share('')]).toEqual(['', 'one', 'one', 'one']);
+  expect(await share('two', 'views 202')).toBe('two');
+  expect(await readMeasures(redis, id)).toMatchObject({ requests: 0, latencyMs: null });
+});
+
 describe.each([
   ['measures', () => add({ requests: 1 })],
   ['answers with a body', () => storeBodies(redis, id, 'one', 1)],
+  ['form', () => shareForm(redis, id, 'views 200', 'one')],
 ])('the last %s', (_, store) => {
   test('of a finalized run go with its record', async () => {
     await redis.pexpire(keys.run(id), 600_000);

@@ -99,7 +99,7 @@ function openWork(cells: number[], odd: Odd = {}) {
     requestQueue: line,
     meter: new RunMeter(() => 0),
     refusals: () => refusals,
-    firstAnswers: new FirstAnswers(),
+    firstAnswers: new FirstAnswers(async (_name, form) => form),
     signal: stop.signal,
   };
   const start = () => deleteChunk(job, work);

@@ -10,9 +10,23 @@ function success(sent: Sent, code = 200) {
   return { ...status(code, type === '' ? {} : { 'content-type': type }), body };
 }
 
+const alone = () => new FirstAnswers(async (_name, form) => form);
+
+/** The forms of one run, as Redis has them. */
+function openForms() {
+  const stored = new Map<string, string>();
+  return async (name: string, form: string) => {
+    if (form !== '' && !stored.has(name)) stored.set(name, form);
+    return stored.get(name) ?? '';
+  };
+}
+
 /** First answers: these, over and over, until the form is known. */
 function learnedFrom(...bodies: Sent[]): FirstAnswers {
-  const first = new FirstAnswers();
+  return learn(alone(), ...bodies);
+}
+
+function learn(first: FirstAnswers, ...bodies: Sent[]): FirstAnswers {
   for (let n = 0; n < 20; n++) expect(first.fits('views', success(bodies[n % bodies.length]!))).toBe(true);
   return first;
 }
@@ -59,7 +73,7 @@ describe('a success with a body', () => {
   });
 
   test('is compared with answers of the same resource and status, and of the same run', () => {
-    const runs = new FirstAnswersByRun();
+    const runs = new FirstAnswersByRun(async (_run, _name, form) => form);
     for (let n = 0; n < 20; n++) runs.of('r').fits('views', success('{"ok":true}'));
     const other = success('{"error":"no"}');
     expect(runs.of('r').fits('views', other)).toBe(false);
@@ -68,8 +82,38 @@ describe('a success with a body', () => {
     expect(runs.of('another').fits('views', other)).toBe(true);
   });
 
-  test('is learned anew after its run was forgotten, and a process remembers a hundred runs', () => {
-    const runs = new FirstAnswersByRun();
+  test.each<[first: Sent[], same: Sent, other: Sent]>([
+    [['{"ok":true}'], '{"ok":true}', '{"ok":false,"error":"no"}'],
+    [['{"id":"a","note":"b"}', '{"id":"a"}'], '{"id":"c"}', '{"error":"no"}'],
+    [['{"a-1":true}', '{"a-2":true}'], '{"a-3":true}', 'no'],
+    [['deleted a'], 'deleted b', ''],
+  ])('is compared with the form that the first process has learned: %j', async (first, same, other) => {
+    const share = openForms();
+    learn(new FirstAnswers(share), ...first);
+    const later = new FirstAnswers(share);
+    await later.recall('views', [200, 202]);
+    expect([same, other].map((sent) => later.fits('views', success(sent)))).toEqual([true, false]);
+  });
+
+  test('is compared with the form of another process once both have learned one', async () => {
+    const share = openForms();
+    learn(new FirstAnswers(share), '{"ok":true}');
+    const other = learn(new FirstAnswers(share), '{"error":"no"}');
+    await Promise.resolve();
+    expect(other.fits('views', success('{"error":"no"}'))).toBe(false);
+    expect(other.fits('views', success('{"ok":true}'))).toBe(true);
+  });
+
+  test('is compared with the answers of its own process while Redis is away', async () => {
+    const first = new FirstAnswers(() => Promise.reject(new Error('Redis is away')));
+    await expect(first.recall('views', [200])).rejects.toThrow('away');
+    learn(first, '{"ok":true}');
+    await Promise.resolve();
+    expect(['{"ok":true}', '{"error":"no"}'].map((sent) => first.fits('views', success(sent)))).toEqual([true, false]);
+  });
+
+  test('belongs to a run of which a process remembers a hundred, unless it was halted', () => {
+    const runs = new FirstAnswersByRun(async (_run, _name, form) => form);
     const first = runs.of('r');
     runs.forget('r');
     expect(runs.of('r')).not.toBe(first);
@@ -84,7 +128,7 @@ describe('a success with a body', () => {
 
 describe('the time without any answer', () => {
   test('begins with the first request that failed, and is over with the first answer', () => {
-    const first = new FirstAnswers();
+    const first = alone();
     expect(first.silentMs(5_000)).toBe(0);
     first.note(timeout, 5_000);
     first.note(timeout, 7_000);

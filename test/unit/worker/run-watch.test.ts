@@ -46,6 +46,7 @@ beforeEach(() => {
     waits: () => {},
     onChange: () => {},
     conditions: () => ({ isHeld: false, limit: null, refreshes: 0 }),
+    shareForm: async (_run, _name, form) => form,
     keepalive: async (run) => void keepalives.push(run),
     store: async (_run, { changes }) => {
       requests += changes.get('requests') ?? 0;
