@@ -74,7 +74,8 @@ function settingsTable(names: readonly SettingName[]): string {
     const shown = isFlagless ? code(name) : code(arg === null ? `--${flag}` : `--${flag} ${arg}`);
     return [shown, env ? code(env) : '', text ? code(text) : '', help];
   });
-  return table(['flag', 'variable', 'default', 'meaning'], rows);
+  const first = names.some((name) => settings[name].isFlagless) ? 'flag or key' : 'flag';
+  return table([first, 'variable', 'default', 'meaning'], rows);
 }
 
 function exitRow({ exit, meaning }: { exit: number; meaning: string }): string[] {
