@@ -11,6 +11,7 @@ import { toTypeAnywhere } from '../model/to-type.ts';
 import { scheduleFacts } from '../operations/schedule-record.ts';
 import type { Session } from '../operations/session.ts';
 import { readTargetStatus, type TargetStatus, targetStatusFacts } from '../operations/target-status.ts';
+import { estimateSecondsLeft } from '../operations/time-left.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules } from '../schedule/schedule-store.ts';
 import { RateMeter } from '../terminal/panel.ts';
@@ -127,15 +128,20 @@ export function targetFields({ fp, baseUrl, account }: Target) {
   return { fp, target: baseUrl, account };
 }
 
+/** What was measured of a run, and what holds it back. Without `secondsLeft`, it is estimated by the bounds of the run itself. */
+type Measured = { standings?: readonly Standing[]; perSecond?: number | null; secondsLeft?: number | null };
+
+function secondsLeftOf(run: ListedRun, perSecond: number | null, now: number): number | null {
+  return estimateSecondsLeft(run, { perSecond, limiter: null }, now);
+}
+
 /** A run as `runs --json` prints it, with the other fields that a list shows. */
 export function runSummary(
   run: ListedRun,
   now: number,
-  { standings = [], perSecond = null }: { standings?: readonly Standing[]; perSecond?: number | null } = {},
+  { standings = [], perSecond = null, secondsLeft = secondsLeftOf(run, perSecond, now) }: Measured = {},
 ) {
   const { v: _, type: __, ...facts } = listedFacts(run, now);
-  const left = run.ids - run.settled;
-  const isMoving = run.state === 'running' && perSecond !== null && perSecond > 0;
   return {
     ...facts,
     revision: run.revision,
@@ -146,6 +152,6 @@ export function runSummary(
     detached: run.detached,
     halt: run.halt || null,
     per_second: run.state === 'running' ? perSecond : null,
-    seconds_left: isMoving ? Math.ceil(left / perSecond) : null,
+    seconds_left: secondsLeft !== null && Number.isFinite(secondsLeft) ? Math.ceil(secondsLeft) : null,
   };
 }

@@ -4,11 +4,10 @@ import { historyFacts, readHistory } from '../history/history.ts';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { describeBodies } from '../ledger/bodies.ts';
 import { haltExamples, haltSelection } from '../ledger/halt-examples.ts';
-import { isFinalized, type Run, readRun, sumActiveMs } from '../ledger/run.ts';
+import { isFinalized, type Run, readRun } from '../ledger/run.ts';
 import { ruleFacts } from '../ledger/run-rules.ts';
 import { tallyIfFinalized } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
-import { paceOf } from '../model/rate.ts';
 import { protectedHost } from '../model/target-pattern.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
 import { hasForegroundCommand } from '../operations/liveness.ts';
@@ -65,7 +64,6 @@ export class RunView {
     return {
       ...runSummary(withStanding(run, snapshot.standings), now, snapshot),
       sentence: describeActivity(snapshot),
-      eta: estimateEnd(run, snapshot.perSecond, now),
       abandoned,
       has_command: hasCommand,
       by: run.by || null,
@@ -98,18 +96,4 @@ export class RunView {
 /** The points and events of `status --json --history`. */
 export async function readHistoryFacts(session: Session, id: string) {
   return historyFacts(await readHistory(session.redis, await findRunById(session, id)));
-}
-
-/**
- * When the run will have ended, between its speed now and its average speed, which its rate may no longer allow. Null while it is not running, or
- * nothing was settled. Pure.
- */
-export function estimateEnd(run: Run, perSecond: number | null, now: number) {
-  const seconds = sumActiveMs(run, now) / 1_000;
-  const left = run.ids - run.settled;
-  const paces = [perSecond, seconds > 0 ? run.settled / seconds : null].filter((pace) => pace !== null && pace > 0);
-  if (run.state !== 'running' || paces.length === 0) return null;
-  const most = run.rate === null ? Number.POSITIVE_INFINITY : paceOf(run.rate);
-  const lasts = paces.map((pace) => Math.ceil(left / Math.min(pace!, most)));
-  return { at_least_seconds: Math.min(...lasts), at_most_seconds: Math.max(...lasts) };
 }

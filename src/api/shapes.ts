@@ -140,7 +140,6 @@ const haltExample = z.object({ id: text, outcome: text, code: text, excerpt: tex
 
 export const runDetail = runSummary.extend({
   sentence: text.describe('what it does now, and why not faster'),
-  eta: optional(z.object({ at_least_seconds: z.number(), at_most_seconds: z.number() })),
   starts_in_seconds: optional(z.number()).describe('until its start; null once it has come'),
   abandoned: z.boolean(),
   protected_host: optional(text).describe('the host that has to be typed before ids are sent again'),

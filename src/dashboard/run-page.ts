@@ -112,9 +112,8 @@ function failureLink(run: Run) {
 }
 
 function paceOf(run: Run) {
-  const { per_second: perSecond, eta, seconds, settings } = run;
-  const left = eta ? { least: eta.at_least_seconds, most: eta.at_most_seconds } : null;
-  const estimate = left ?? (run.seconds_left === null ? null : estimateRange(run.seconds_left));
+  const { per_second: perSecond, seconds_left: left, seconds, settings } = run;
+  const estimate = left === null ? null : estimateRange(left);
   const isRunning = run.state === 'running';
   return [
     isRunning && perSecond !== null ? rate(perSecond) : '',

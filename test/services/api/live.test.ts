@@ -95,7 +95,12 @@ describe('the stream of everything', () => {
     const seen = await until('it is shown', () => events[0]);
     const { run: shown, history } = JSON.parse(seen.data);
     expect(seen.event).toBe('run');
-    expect(shown).toMatchObject({ run, sentence: expect.stringContaining('No worker'), pending: 1, eta: null });
+    expect(shown).toMatchObject({
+      run,
+      sentence: expect.stringContaining('No worker'),
+      pending: 1,
+      seconds_left: null,
+    });
     expect(history).toMatchObject({ points: expect.any(Array), events: expect.any(Array) });
     expect((await follow(api, '/runs/none/events')).status).toBe(404);
   });
