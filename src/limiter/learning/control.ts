@@ -33,7 +33,7 @@ export type TargetControl = {
 };
 
 /** The number of the form in which the state is stored. Redis keeps it for 90 days; a state in another form is learned again. */
-const stateVersion = 13;
+const stateVersion = 14;
 
 /** Returns the next state of a target. Pure. */
 export function control(stored: TargetControl | null, sums: Sums): TargetControl {

@@ -21,6 +21,9 @@ const rules = {
   lossFadeMs: 3_000, // time in which losses and answers fade
   lossFactor: 0.7, // factor on the limit after such losses
   lossRestMs: 5_000, // rest after such losses
+  sameLossShare: 0.6, // part of the losses before the first cut that shows, after two cuts, that losses come at any limit
+  lossyMs: 60_000, // first time for which losses then do not lower the limit; each further time is twice as long
+  maxLossyMs: 1_800_000, // longest such time
 };
 
 /** The number of requests that the fleet may have in flight: plain JSON, changed by `learnInFlight` alone. Times are ms of the Redis clock. */
@@ -40,6 +43,11 @@ export type InFlight = {
   restMs: number;
   /** Answers and losses at the present limit, which fade: at any limit, a few answers are lost. */
   losses: { answers: number; lost: number };
+  /** Cuts in a row after losses, with the limit and the share of losses before the first. */
+  cuts: { count: number; limit: number; share: number };
+  /** Moment until which losses do not lower the limit, because fewer connections did not end them, and the length of the next such time. */
+  lossyUntilMs: number;
+  lossyMs: number;
   window: Window;
 };
 
@@ -56,6 +64,7 @@ type Window = {
 
 const emptyWindow: Window = { openMs: 0, count: 0, sumMs: 0, reports: 0, starved: 0, busy: 0 };
 const noLosses = { answers: 0, lost: 0 };
+const noCuts = { count: 0, limit: 0, share: 0 };
 
 /** Returns the state when nothing is known. `max`: connections of the fleet. */
 export function firstInFlight(now: number, max: number): InFlight {
@@ -69,6 +78,9 @@ export function firstInFlight(now: number, max: number): InFlight {
     restUntilMs: now,
     restMs: rules.firstRestMs,
     losses: noLosses,
+    cuts: noCuts,
+    lossyUntilMs: 0,
+    lossyMs: rules.lossyMs,
     window: emptyWindow,
   };
 }
@@ -87,7 +99,7 @@ export function learnInFlight(before: InFlight, seen: Observation, max: number):
   const window = addToWindow(state.window, seen, sinceMs);
   const now = { limit: state.limit, latencyMs: Math.max(rules.minLatencyMs, window.sumMs / Math.max(1, window.count)) };
   const isStarved = window.starved >= rules.starvedShare * window.reports;
-  if (isLossy(state.losses)) return cutAfterLoss(state, now);
+  if (isLossy(state.losses) && seen.now >= state.lossyUntilMs) return cutAfterLoss(state, now);
   if (window.busy > 0 && window.openMs < rules.minBusyWindowMs) return { ...state, window };
   if (window.busy > 0 && window.busy >= rules.busyShare * window.reports) return growUnmeasured(state, now, isStarved);
   if (!isConclusive(window, now)) return { ...state, window };
@@ -138,12 +150,24 @@ function tryFewerConnections(state: InFlight, compared: Latency, now: Latency): 
   return step({ ...state, compared }, compared.limit / rules.stepDown, 'down', now);
 }
 
-/** Lowers the limit after losses, at least to the limit before it was doubled, and keeps it for a while. */
+/**
+ * Lowers the limit after losses, at least to the limit before it was doubled, and keeps it for a while. If two cuts did not lower the share of losses,
+ * they come at any limit, so the limit is restored.
+ */
 function cutAfterLoss(state: InFlight, now: Latency): InFlight {
+  const share = state.losses.lost / state.losses.answers;
+  const isRow = state.cuts.count > 0 && state.lookedAtMs < state.restUntilMs + rules.lossRestMs;
+  const cuts = isRow ? state.cuts : { count: 0, limit: now.limit, share };
+  if (cuts.count >= 2 && share >= rules.sameLossShare * cuts.share) {
+    const lossyUntilMs = state.lookedAtMs + state.lossyMs;
+    const lossyMs = Math.min(rules.maxLossyMs, 2 * state.lossyMs);
+    return step({ ...state, losses: noLosses, cuts: noCuts, lossyUntilMs, lossyMs }, cuts.limit, 'hold', now);
+  }
   const restUntilMs = state.lookedAtMs + rules.lossRestMs;
   const cut = now.limit * rules.lossFactor;
   const limit = state.trend === 'up' ? Math.min(cut, state.compared.limit) : cut;
-  return step({ ...state, restUntilMs, losses: noLosses }, limit, 'hold', now);
+  const counted = { ...cuts, count: cuts.count + 1 };
+  return step({ ...state, restUntilMs, losses: noLosses, cuts: counted }, limit, 'hold', now);
 }
 
 /** Restores the limit before, for a while. With all connections in use each rest is longer, as each trial of fewer connections costs a little. */

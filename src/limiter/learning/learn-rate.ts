@@ -65,12 +65,21 @@ function continuePhase(state: LearnedRate, seen: Observation, openMs: number, ce
 function continueSeek(state: LearnedRate, seen: Observation): LearnedRate {
   const enough = Math.max(rules.seekAnswers, (state.rate * rules.seekMs) / 1000);
   if (state.sampleWindow.accepted < enough) return state;
-  return step({ ...state, low: state.rate }, state.rate * rules.seekFactor, 'seek', seen.now);
+  const high = state.rate >= state.high ? 0 : state.high; // accepted after all
+  return step({ ...state, low: state.rate, high }, state.rate * rules.seekFactor, 'seek', seen.now);
 }
 
 function endSeek(state: LearnedRate, seen: Observation): LearnedRate {
   const isMeasurable = !isBlocked(seen) && state.rate >= rules.coarsePerSecond;
-  return isMeasurable ? startMeasuring(state) : settleUnmeasured(state, seen);
+  if (isMeasurable) return startMeasuring(state);
+  const isFirst = state.high === 0 && (isBlocked(seen) || state.low > 0);
+  return isFirst ? resumeSeek(state, seen) : settleUnmeasured(state, seen, true);
+}
+
+/** Repeats the last doubling, because one refusal at a rate that was tried for a moment shows little. The next refusal there is believed. */
+function resumeSeek(state: LearnedRate, seen: Observation): LearnedRate {
+  const again = step({ ...state, high: state.rate }, state.low || state.rate / 2, 'seek', reopensAtMs(seen));
+  return startAfterWait(again, seen);
 }
 
 // ---- measure ----
@@ -207,8 +216,8 @@ function settleOnShare(state: LearnedRate, seen: Observation, isQuick = false): 
 }
 
 /** Settles on wide bounds, because nothing can be measured: all processes wait, or too few answers come. */
-function settleUnmeasured(state: LearnedRate, seen: Observation): LearnedRate {
-  return settle(state, seen, { low: state.low || state.rate / 2, high: state.rate });
+function settleUnmeasured(state: LearnedRate, seen: Observation, isQuick = false): LearnedRate {
+  return settle(state, seen, { low: state.low || state.rate / 2, high: state.rate }, isQuick);
 }
 
 function settle(state: LearnedRate, seen: Observation, bounds: Bounds, isQuick = false): LearnedRate {

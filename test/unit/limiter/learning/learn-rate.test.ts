@@ -139,8 +139,10 @@ describe('measure', () => {
   });
 
   it('is not tried at rates where it would take long', () => {
-    const state = learn({ ...firstRate(0, null), rate: 40, low: 20 }, { now: 100, accepted: 3, refused: 1 });
-    expect(state).toMatchObject({ phase: 'ramp', low: 20, high: 40 });
+    const once = learn({ ...firstRate(0, null), rate: 40, low: 20 }, { now: 100, accepted: 3, refused: 1 });
+    expect(once).toMatchObject({ phase: 'seek', rate: 20, high: 40 }); // it is tried again first
+    const twice = learn({ ...once, rate: 40 }, { now: 200, accepted: 3, refused: 1 });
+    expect(twice).toMatchObject({ phase: 'ramp', low: 20, high: 40 });
   });
 });
 
@@ -279,7 +281,9 @@ describe('Retry-After', () => {
       { ...firstRate(0, null), rate: 640, low: 320 },
       { now: 100, refused: 5, blockedUntilMs: 1100 },
     );
-    expect(seeking).toMatchObject({ phase: 'ramp', low: 320, high: 640, rampMs: 5000 });
+    expect(seeking).toMatchObject({ phase: 'seek', rate: 320, high: 640 }); // one refusal shows little
+    const again = learn({ ...seeking, rate: 640 }, { now: 1_300, refused: 5, blockedUntilMs: 2_300 });
+    expect(again).toMatchObject({ phase: 'ramp', low: 320, high: 640, rampMs: 5000 });
   });
 
   /** After three ramps that lasted so long and were then refused though they began at what was thought to be the limit. */
