@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { auditFacts, readTargetAudit } from '../ledger/audit.ts';
-import { knownTargets } from '../ledger/known-targets.ts';
 import { pageOfRuns, pageOrders, type RunCursor } from '../ledger/list-runs.ts';
 import { type RunState, runStates } from '../ledger/run.ts';
 import { readStandings } from '../ledger/run-standings.ts';
-import { openRunIndex } from '../lookup/run-index.ts';
+import { knownTargets, openRunIndex } from '../lookup/run-index.ts';
 import { labelsSetting, maxLabelText } from '../model/labels.ts';
 import { idOutcomes, isLeft, isSuccess, isWorthAnotherRun, outcomes, outcomeText } from '../model/outcome.ts';
 import { definitionsOf, resources } from '../model/resource.ts';

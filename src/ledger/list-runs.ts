@@ -60,13 +60,6 @@ export type ListedRun = Pick<
   (typeof listed)[number] | 'id' | 'counts' | 'revision' | 'unreadRate' | 'nextPermitAt'
 >;
 
-/** Reads all runs that Redis knows, newest first. Removes the remaining keys of expired runs. */
-export async function listRuns(redis: RedisClient): Promise<ListedRun[]> {
-  const runs: ListedRun[] = [];
-  for await (const page of runPages(redis)) runs.push(...page);
-  return runs;
-}
-
 /**
  * Finds unfinished runs of the same target whose list shares a file name with this one (stdin never counts), or that retry ids of the same run. Only
  * reads.

@@ -1,5 +1,7 @@
+import type { KnownTarget } from '../ledger/known-targets.ts';
 import { type ListedRun, readListed } from '../ledger/list-runs.ts';
 import { isFinalized } from '../ledger/run.ts';
+import { readStops } from '../limiter/stop.ts';
 import { isWithin, type Reach, type Target, targetOf } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -93,4 +95,16 @@ export function openRunIndex(redis: RedisClient): RunIndex {
   const index = indexes.get(redis) ?? new RunIndex(redis);
   indexes.set(redis, index);
   return index;
+}
+
+/** Finds every target that has a run, even an ended one, or was recorded with `noteTarget`. */
+export async function knownTargets(redis: RedisClient): Promise<KnownTarget[]> {
+  const { active, targets } = await openRunIndex(redis).read();
+  const known = targets.map(async (target) => {
+    const live: KnownTarget['live'] = {};
+    for (const { baseUrl, account, state } of active)
+      if (baseUrl === target.baseUrl && account === target.account) live[state] = (live[state] ?? 0) + 1;
+    return { ...target, live, stops: await readStops(redis, target.fp) };
+  });
+  return Promise.all(known);
 }

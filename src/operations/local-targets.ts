@@ -1,6 +1,6 @@
-import { knownTargets } from '../ledger/known-targets.ts';
 import { forgetRate, releaseTarget, type SeenAuthor, setLimit, setMinGrace } from '../ledger/steer-target.ts';
 import { acknowledgeLosses } from '../ledger/target-actions.ts';
+import { knownTargets } from '../lookup/run-index.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { TargetAction } from './action.ts';
 import type { TargetOperations } from './operations.ts';

@@ -1,5 +1,6 @@
-import { type KnownTarget, knownTargets, noteTarget } from '../ledger/known-targets.ts';
+import { type KnownTarget, noteTarget } from '../ledger/known-targets.ts';
 import { type StopChange, startTarget, stopTarget } from '../ledger/steer-target.ts';
+import { knownTargets } from '../lookup/run-index.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { StopResult } from '../terminal/stop-text.ts';

@@ -1,7 +1,6 @@
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openLedger } from '../../src/ledger/ledger.ts';
-import { listRuns } from '../../src/ledger/list-runs.ts';
 import { readEvents } from '../../src/ledger/outbox.ts';
 import { readRun } from '../../src/ledger/run.ts';
 import { readHeld } from '../../src/ledger/run-standings.ts';
@@ -25,6 +24,7 @@ import type { Service } from '../../src/worker/service.ts';
 import { StandingLog } from '../../src/worker/standing-log.ts';
 import { type Api, openApi } from '../support/api.ts';
 import { makeIds } from '../support/ids.ts';
+import { listRuns } from '../support/list-runs.ts';
 import { until } from '../support/processes.ts';
 import { quietCall } from '../support/target-call.ts';
 

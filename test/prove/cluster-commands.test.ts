@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { listRuns } from '../../src/ledger/list-runs.ts';
 import { isFinalized, type Run } from '../../src/ledger/run.ts';
 import { addressFromUrl } from '../../src/redis/address.ts';
 import { keys } from '../../src/redis/keys.ts';
@@ -7,6 +6,7 @@ import { type ClusterNode, openCluster, type TestCluster } from '../support/clus
 import { command as call } from '../support/command.ts';
 import { type Harness, openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
+import { listRuns } from '../support/list-runs.ts';
 import { clusterRights, loginRule } from '../support/login.ts';
 import { writeManyRuns } from '../support/many-runs.ts';
 import { until } from '../support/processes.ts';

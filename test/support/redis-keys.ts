@@ -1,11 +1,11 @@
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { unlinkRun } from '../../src/ledger/end-run.ts';
-import { listRuns } from '../../src/ledger/list-runs.ts';
 import { readRun } from '../../src/ledger/run.ts';
 import { targetOf } from '../../src/model/target.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { keys } from '../../src/redis/keys.ts';
+import { listRuns } from './list-runs.ts';
 import { openTestRedis } from './redis.ts';
 
 /** Removes what Redis holds of the runs against a base URL, of all accounts, and their queues. */

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { settings } from '../../../src/config/settings.ts';
-import { listRuns } from '../../../src/ledger/list-runs.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import type { RunSettings } from '../../../src/ledger/run-rules.ts';
 import { invoke } from '../../support/command.ts';
+import { listRuns } from '../../support/list-runs.ts';
 import { openTestRedis, testRedisUrl } from '../../support/redis.ts';
 import { forgetTarget } from '../../support/redis-keys.ts';
 

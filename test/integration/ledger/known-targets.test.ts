@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { isLive, knownTargets, liveRuns, noteTarget } from '../../../src/ledger/known-targets.ts';
+import { isLive, liveRuns, noteTarget } from '../../../src/ledger/known-targets.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { storedSaying } from '../../../src/limiter/stop.ts';
+import { knownTargets } from '../../../src/lookup/run-index.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { redisDuringTests } from '../../support/redis.ts';

@@ -4,7 +4,6 @@ import {
   findOverlappingRuns,
   isAnyRun,
   isIdle,
-  listRuns,
   type RunChoice,
   readRunning,
 } from '../../../src/ledger/list-runs.ts';
@@ -12,6 +11,7 @@ import { readRun, runStates, schemaVersion } from '../../../src/ledger/run.ts';
 import { stdinName } from '../../../src/model/row.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { keys } from '../../../src/redis/keys.ts';
+import { listRuns } from '../../support/list-runs.ts';
 import { stateOf, writeManyRuns } from '../../support/many-runs.ts';
 import { openOwnRedis } from '../../support/own-redis.ts';
 import { writeTestRun } from './lone-run.ts';

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { chooseRuns, isAnyRun, listRuns } from '../../../src/ledger/list-runs.ts';
+import { chooseRuns, isAnyRun } from '../../../src/ledger/list-runs.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
+import { listRuns } from '../../support/list-runs.ts';
 import { writeManyRuns } from '../../support/many-runs.ts';
 import { openOwnRedis } from '../../support/own-redis.ts';
 import { sized } from '../../support/size.ts';
