@@ -45,9 +45,11 @@ export class FirstAnswers {
     return this.hasAnswer || this.#silentSinceMs === null ? 0 : nowMs - this.#silentSinceMs;
   }
 
-  /** Takes over the forms that are known in this run, before its first answers come. */
+  /** Takes over the forms that are known in this run, unless this process has learned them. Called before the answers of each chunk come. */
   async recall(resource: Resource, statuses: readonly number[]): Promise<void> {
-    const names = statuses.map((status) => nameOf(resource, status)).filter((name) => !this.#learned.has(name));
+    const names = statuses
+      .map((status) => nameOf(resource, status))
+      .filter((name) => (this.#learned.get(name)?.answers ?? 0) < learnedFrom);
     await Promise.all(names.map(async (name) => this.#takeOver(name, await this.#share(name, ''))));
   }
 
