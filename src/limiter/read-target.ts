@@ -5,6 +5,7 @@ import type { Closed } from './learning/closed.ts';
 import type { TargetControl } from './learning/control.ts';
 import { recallRate } from './learning/learn-rate.ts';
 import type { LearnedRate } from './learning/learned-rate.ts';
+import { knownLimit } from './learning/ramp.ts';
 import { forgivenOutageMs } from './outage.ts';
 import { listQuotaUse, type QuotaUse, spentQuota } from './quotas.ts';
 import { workPauseMs } from './script-fields.ts';
@@ -17,7 +18,8 @@ export type TargetState = {
   phase: LearnedRate['phase'] | '';
   rate: number; // the rate that is allowed now
   use: number; // the part of it that was sent in the last second, from 0 to about 1
-  limitMet: number; // the rate that was refused last, 0 = none yet
+  limitMet: number; // the rate that was refused last, or a guess of it; 0 = none yet
+  limitFound: number; // the limit, once what is accepted and what is refused are close together; 0 = not yet
   learned: number | null; // the rate at which a new run begins, or the highest that was answered while none was refused; null = unknown yet
   ceiling: number | null; // the limit of the target; null = it has none per second
   advised: number | null; // the rate that the server's own headers leave
@@ -136,6 +138,7 @@ export function toTargetState(
     rate: Math.min(number('rate'), perSecond ?? Number.POSITIVE_INFINITY),
     use: known && known.rate.demand.allowed > 0 ? known.rate.demand.sent / known.rate.demand.allowed : 1,
     limitMet: number('high'),
+    limitFound: known === null ? 0 : knownLimit(known.rate),
     learned: known && startOf(known.rate, silentMs, now),
     ceiling: perSecond,
     advised: limiter.announced ? number('announced') : null,

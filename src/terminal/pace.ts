@@ -76,20 +76,22 @@ function describeSending(target: TargetState, own: number | null): string {
 }
 
 /** The known bound if no rate is the bound, or too little was sent to know. */
-function describeBound({ limitMet }: TargetState): string {
-  return limitMet > 0 ? `the limit is about ${rate(limitMet)}` : 'no limit reached yet';
+function describeBound({ limitMet, limitFound }: TargetState): string {
+  if (limitFound > 0) return `the limit is about ${rate(limitFound)}`;
+  return limitMet > 0 ? 'looking for the limit' : 'no limit reached yet';
 }
 
 const nearBelow = 0.95;
 const nearAbove = 1.01;
 
 /** Compares the rate with the limit that was reached. Close to the limit, the search continues in small steps that are not shown. */
-function describeLearning({ phase, rate: now, limitMet }: TargetState): string {
+function describeLearning({ phase, rate: now, limitMet, limitFound }: TargetState): string {
   if (phase === 'measure') return `Measuring the limit: the server throttles some requests at ${rate(now)}.`;
   if (phase === 'seek' || limitMet === 0) return `Probing for the limit: ${rate(now)} so far.`;
-  const isNear = now >= nearBelow * limitMet && now <= nearAbove * limitMet;
-  if (isNear) return `Deleting at ${rate(now)}; the limit is about ${rate(limitMet)}.`;
-  return `Increasing: ${rate(now)}, last limit at ${rate(limitMet)}.`;
+  if (limitFound === 0) return `Looking for the limit: ${rate(now)} now, ${rate(limitMet)} was refused.`;
+  const isNear = now >= nearBelow * limitFound && now <= nearAbove * limitFound;
+  if (isNear) return `Deleting at ${rate(now)}; the limit is about ${rate(limitFound)}.`;
+  return `Increasing: ${rate(now)}, last limit at ${rate(limitFound)}.`;
 }
 
 /** The speed of a run and what slowed it down. Rates are requests per second; null = not measured. */

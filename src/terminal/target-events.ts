@@ -44,13 +44,15 @@ export class TargetEvents {
     return [...this.#limitEvents(before, now), ...outageEvents(before, now), ...this.#waitEvents(now, nowMs)];
   }
 
-  #limitEvents(before: TargetState | null, { limitMet, outage, at }: TargetState): TargetEvent[] {
-    const met = this.#met ?? { since: at, isReported: before === null && limitMet > 0 };
-    if (limitMet === 0 || outage !== null) met.since = at;
+  #limitEvents(before: TargetState | null, { limitFound, outage, at }: TargetState): TargetEvent[] {
+    const met = this.#met ?? { since: at, isReported: before === null && limitFound > 0 };
+    if (limitFound === 0 || outage !== null) met.since = at;
     this.#met = met;
     if (met.isReported || at - met.since < surelyMetAfterMs) return [];
     met.isReported = true;
-    return [{ level: 'info', message: 'limit reached', reason: `the server throttles above about ${rate(limitMet)}` }];
+    return [
+      { level: 'info', message: 'limit reached', reason: `the server throttles above about ${rate(limitFound)}` },
+    ];
   }
 
   #waitEvents({ hold, at }: TargetState, nowMs: number): TargetEvent[] {

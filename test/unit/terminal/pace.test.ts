@@ -42,8 +42,18 @@ describe('the sentence about a running run', () => {
     ['is near the limit', { rate: 420 }, 'Deleting at 420/s; the limit is about 430/s.'],
     ['has just passed it', { rate: 433 }, 'Deleting at 433/s; the limit is about 430/s.'],
     ['comes from far below', { rate: 380 }, 'Increasing: 380/s, last limit at 430/s.'],
+    [
+      'has met only a guess of it',
+      { rate: 40, limitMet: 80, limitFound: 0 },
+      'Looking for the limit: 40/s now, 80/s was refused.',
+    ],
+    ['does not use what it has met', { use: 0.3, limitFound: 0 }, 'Deleting; looking for the limit.'],
     ['climbs above', { rate: 470 }, 'Increasing: 470/s, last limit at 430/s.'],
-    ['knows none', { phase: 'seek', rate: 1_280, limitMet: 0 }, 'Probing for the limit: 1,280/s so far.'],
+    [
+      'knows none',
+      { phase: 'seek', rate: 1_280, limitMet: 0, limitFound: 0 },
+      'Probing for the limit: 1,280/s so far.',
+    ],
     [
       'has met it now',
       { phase: 'measure', rate: 480 },
@@ -58,12 +68,12 @@ describe('the sentence about a running run', () => {
     ],
     [
       'is bounded by its requests in flight',
-      { phase: 'seek', rate: 5_000, limitMet: 0, use: 0.3, isStarved: true },
+      { phase: 'seek', rate: 5_000, limitMet: 0, limitFound: 0, use: 0.3, isStarved: true },
       'Deleting as fast as 64 requests at once allow.',
     ],
     [
       'is bounded by something else',
-      { phase: 'seek', rate: 5_000, limitMet: 0, use: 0.3 },
+      { phase: 'seek', rate: 5_000, limitMet: 0, limitFound: 0, use: 0.3 },
       'Deleting; no limit reached yet.',
     ],
     ['does not use its limit', { use: 0.3 }, 'Deleting; the limit is about 430/s.'],

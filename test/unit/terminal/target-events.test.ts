@@ -101,7 +101,12 @@ describe('what is told of a target', () => {
   });
 
   it('is the first limit, once it is sure', () => {
-    const steps = [...times(3, { limitMet: 0 }), { limitMet: 372 }, { limitMet: 0 }, ...times(90, { limitMet: 303 })];
+    const steps = [
+      ...times(3, { limitFound: 0 }),
+      { limitFound: 372 },
+      { limitFound: 0 },
+      ...times(90, { limitFound: 303 }),
+    ];
     expect(told(steps)).toEqual([[9, 'limit reached: the server throttles above about 303/s']]);
   });
 
@@ -178,7 +183,7 @@ describe('target text', () => {
   });
 
   it('a run that goes as fast as the limit of its target allows says so, also where it does not use all of it', () => {
-    const limited = { rate: 200, ceiling: 200, limitMet: 0 };
+    const limited = { rate: 200, ceiling: 200, limitFound: 0 };
     expect(describePace(snapshot({ limiter: target({ ...limited, use: 0.98 }) }))).toBe(
       'Deleting at 200/s, as the limit of the target allows.',
     );

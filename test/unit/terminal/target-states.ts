@@ -11,6 +11,7 @@ export function target(changes: Partial<TargetState> = {}): TargetState {
     rate: 412,
     use: 0.98,
     limitMet: 430,
+    limitFound: 430,
     learned: 412,
     ceiling: null,
     advised: null,
