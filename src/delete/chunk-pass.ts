@@ -18,7 +18,7 @@ const markLifetimeMs = 1_000;
 const noContentCode = codeOfStatus(successStatus);
 
 /** The dependencies of a pass. */
-export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judge' | 'idText'> & {
+export type PassDeps = Omit<DeleteIdDeps, 'send' | 'ask' | 'wait' | 'rest' | 'judge' | 'idText'> & {
   refusals: Refusals;
   /** The place of the token and the fixed headers of its requests. */
   form: RequestForm;
@@ -107,7 +107,8 @@ class FirstRequest implements QueuedRequest {
 /**
  * One pass over a chunk, batch by batch. Each update writes the results of the last batch and the marks of the next one. No request is sent before
  * its mark is written. The pass ends when every due id has its result, after 30 s, or when sending is no longer allowed. It also ends when it would
- * have to wait for more than 5 s, and when its time slice is over and it delays another run. No request of it is in flight after its end.
+ * have to wait for more than 5 s, and when its time slice is over and it delays another run. But while a refused id waits to be believed, it goes on
+ * for as long as requests may be sent: only their answers decide. No request of it is in flight after its end.
  */
 export class ChunkPass {
   readonly cells: Cell[];
@@ -125,7 +126,7 @@ export class ChunkPass {
   #results: CellResult[] = [];
   #marked = 0; // marked and without a result
   #resting = 0; // the marked ids that wait until their refusal is believed, or until they are asked for again
-  #ended = false;
+  readonly #over = new AbortController(); // aborted when it takes no more ids
   #wake: () => void = () => {};
   readonly #answered: Batch['answered'] = (index, answer, ms) => this.#first(index, answer, ms);
 
@@ -157,7 +158,11 @@ export class ChunkPass {
 
   /** The number of answers that are expected or wait until they are believed. */
   get expected(): number {
-    return this.#marked + (this.#ended ? 0 : this.#todo.length - this.#next);
+    return this.#marked + (this.#isEnded ? 0 : this.#todo.length - this.#next);
+  }
+
+  get #isEnded(): boolean {
+    return this.#over.signal.aborted;
   }
 
   get #isOver(): boolean {
@@ -165,7 +170,7 @@ export class ChunkPass {
   }
 
   get #hasNoMore(): boolean {
-    return this.#ended || this.#next === this.#todo.length;
+    return this.#isEnded || this.#next === this.#todo.length;
   }
 
   /** Whether another call to Redis is worth it: most of the batch has results, or every marked id has. */
@@ -178,7 +183,7 @@ export class ChunkPass {
     const { handle, batchSize, refusals } = this.#deps;
     const most = refusals.isHolding ? Number(refusals.mayProbe) : batchSize - this.#marked + this.#resting;
     const wanted = Math.min(most, this.#todo.length - this.#next);
-    return this.#ended || wanted <= 0 ? 0 : handle.room(wanted);
+    return this.#isEnded || wanted <= 0 ? 0 : handle.room(wanted);
   }
 
   #nextBatch(): number[] {
@@ -190,8 +195,10 @@ export class ChunkPass {
   }
 
   get #hasToEnd(): boolean {
-    const { limits, handle, clock, shouldYield } = this.#deps;
-    if (limits.isStopped || Math.max(limits.throttledMs, handle.waitMs) > maxWaitMs) return true;
+    const { limits, handle, clock, isOpenAt, shouldYield } = this.#deps;
+    if (limits.isStopped || limits.throttledMs > maxWaitMs) return true;
+    if (this.#resting > 0 && isOpenAt(clock())) return false;
+    if (handle.waitMs > maxWaitMs) return true;
     if (this.#next === this.#todo.length) return false; // nothing more to send: its ids have their own waits
     const ms = clock() - this.#startedAt;
     return ms > maxPassMs || (ms > timeSliceMs && shouldYield());
@@ -228,10 +235,10 @@ export class ChunkPass {
     }
   }
 
-  /** The batch of requests that are marked now. A mark older than a second is withdrawn unused, and so are most while ids are sent one at a time. */
-  #freshBatch(mayProbe: boolean): Batch {
+  /** The batch of requests that are marked now. An old mark is withdrawn unused, and so are most while ids are sent one at a time. */
+  #freshBatch(mayProbe: boolean, lifetimeMs = markLifetimeMs): Batch {
     const { clock, token, refusals } = this.#deps;
-    const expiresAt = clock() + markLifetimeMs;
+    const expiresAt = clock() + lifetimeMs;
     const maySend = (nowMs: number) => (mayProbe || !refusals.isHolding) && this.#maySend(nowMs);
     return {
       pathAt: this.#pathAt,
@@ -245,7 +252,7 @@ export class ChunkPass {
   }
 
   #maySend(nowMs: number): boolean {
-    return !this.#ended && this.#deps.isOpenAt(nowMs) && !this.#deps.limits.isHeld;
+    return !this.#isEnded && this.#deps.isOpenAt(nowMs) && !this.#deps.limits.isHeld;
   }
 
   #first(index: number, answer: Answer | null, ms: number): void {
@@ -265,24 +272,26 @@ export class ChunkPass {
   #retry(index: number, first: Answer, firstMs: number): void {
     let last = first;
     let lastMs = firstMs;
+    const send = async (batch: Batch) => {
+      const answer = await new Promise<Answer | null>((resolve) => {
+        const answered: QueuedRequest['answered'] = (answer, ms) => {
+          if (answer !== null) this.#deps.measure(answer, ms, this.#confirms(answer));
+          lastMs = ms;
+          resolve(answer);
+        };
+        const path = this.#pathAt(index);
+        this.#deps.handle.submit({ ...batch, path, hasFailed: true, authorization: '', answered });
+      });
+      last = answer ?? last;
+      return answer;
+    };
     const deps: DeleteIdDeps = {
       ...this.#deps,
-      send: async () => {
-        const answer = await new Promise<Answer | null>((resolve) => {
-          const answered: QueuedRequest['answered'] = (answer, ms) => {
-            if (answer !== null) this.#deps.measure(answer, ms, this.#confirms(answer));
-            lastMs = ms;
-            resolve(answer);
-          };
-          const path = this.#pathAt(index);
-          this.#deps.handle.submit({ ...this.#freshBatch(true), path, hasFailed: true, authorization: '', answered });
-        });
-        last = answer ?? last;
-        return answer;
-      },
+      send: () => send(this.#freshBatch(true)),
+      ask: (why) => this.#rest(() => send(this.#freshBatch(why === 'probe', Number.POSITIVE_INFINITY))),
       idText: () => this.#deps.idAt(index),
-      wait: (ms) => this.#wait(ms),
-      rest: (ms) => this.#rest(() => this.#wait(ms)),
+      wait: async (ms) => !this.#isEnded && this.#deps.sleep(ms, this.#deps.closed),
+      rest: (ms) => this.#rest(() => this.#deps.sleep(ms, this.#over.signal)),
       judge: (refused) => this.#judge({ ...refused, id: this.#deps.idAt(index), ms: lastMs }),
     };
     void deleteId(this.cells[index]!, first, deps).then((end) => {
@@ -293,7 +302,7 @@ export class ChunkPass {
   }
 
   #judge(refused: Refused): Promise<Belief> {
-    return this.#rest(() => this.#deps.refusals.judge(refused, this.#deps.closed));
+    return this.#rest(() => this.#deps.refusals.judge(refused, this.#over.signal));
   }
 
   /** Lets other ids be sent while one waits for its belief: their answers decide. */
@@ -303,10 +312,6 @@ export class ChunkPass {
     const result = await wait();
     this.#resting--;
     return result;
-  }
-
-  async #wait(ms: number): Promise<boolean> {
-    return !this.#ended && this.#deps.sleep(ms, this.#deps.closed);
   }
 
   #finish(index: number, cell: Cell, mayResend: boolean): void {
@@ -320,8 +325,8 @@ export class ChunkPass {
   }
 
   #end(): void {
-    if (this.#ended) return;
-    this.#ended = true;
+    if (this.#isEnded) return;
+    this.#over.abort();
     this.#deps.handle.revalidate();
     this.#wake();
   }

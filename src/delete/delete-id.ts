@@ -28,6 +28,9 @@ import { type Answer, type Fits, type Verdict, type VerdictTable, verdictOf } fr
  */
 type IdPassResult = { cell: Cell; mayResend: boolean; waitMs: number };
 
+/** The beliefs by which expunge asks for an id again. */
+type Asks = 'probe' | 'ask again' | 'ask later';
+
 /** The dependencies of an id's attempts. */
 export type DeleteIdDeps = {
   limits: TargetLimits;
@@ -48,6 +51,8 @@ export type DeleteIdDeps = {
   idText(): string;
   /** Sends the id's request again; null if sending is no longer allowed. */
   send(): Promise<Answer | null>;
+  /** The same for an id that was refused, for whose request it waits as long as it takes. Only a probe is sent while ids are sent one at a time. */
+  ask(why: Asks): Promise<Answer | null>;
   /** Resolves to true after `ms`, or to false at once if the pass ends before. */
   wait(ms: number): Promise<boolean>;
   /** The same as `wait`, for an id that does not delay other ids. */
@@ -103,14 +108,18 @@ async function attempt(
   first: Answer | null,
   deps: DeleteIdDeps,
 ): Promise<Verdict | 'try again' | 'withheld'> {
-  for (let answer = first ?? (await deps.send()); answer !== null; answer = await deps.send()) {
+  let asks: Asks = 'probe';
+  for (let answer = first ?? (await deps.send()); answer !== null; answer = await deps.ask(asks)) {
     id.answer = answer;
     if (answer.kind !== 'status') haltUnreachable(answer, deps);
     let verdict = verdictOf(answer, id.doubtful, deps.verdicts, deps.fits);
     if (answer.kind === 'status' && isRefusal(verdict) && !id.isBelieved) {
       const belief = await judge(id, answer.status, verdict.kind === 'settle' && isGone(verdict.outcome), deps);
-      if (belief === 'ask again') continue;
       if (belief === 'withheld') return belief;
+      if (isAsking(belief)) {
+        asks = belief;
+        continue;
+      }
       if (belief === 'unproven') verdict = { kind: 'settle', outcome: 'unknown' };
       id.isBelieved = true;
     }
@@ -138,13 +147,17 @@ function isRefusal(verdict: Verdict): boolean {
   return verdict.kind === 'retry' && !verdict.ambiguous;
 }
 
-/** Whether a refusal is about the id. `ask again`: it costs no attempt. */
+function isAsking(belief: Belief | 'withheld'): belief is Asks {
+  return belief in waitsMs;
+}
+
+/** Whether a refusal is about the id. Asking for it again costs no attempt. */
 async function judge(
   id: OpenId,
   status: number,
   isGone: boolean,
   { refusals, judge, rest, retried, halt, random, retryDelaysMs }: DeleteIdDeps,
-): Promise<'believed' | 'unproven' | 'ask again' | 'withheld'> {
+): Promise<'believed' | 'unproven' | Asks | 'withheld'> {
   const { asked, wasAskedLater, refusedAt: before, doubtful: isInDoubt } = id;
   const belief = await judge({ status, isGone, asked, wasAskedLater, before, isInDoubt });
   if (belief === 'believed' || belief === 'unproven') return belief;
@@ -156,7 +169,7 @@ async function judge(
   retried('status');
   id.refusedAt = refusals.moment;
   id.wasAskedLater ||= belief === 'ask later';
-  return (await rest(waitsMs[belief](id.asked++, random(), retryDelaysMs))) ? 'ask again' : 'withheld';
+  return (await rest(waitsMs[belief](id.asked++, random(), retryDelaysMs))) ? belief : 'withheld';
 }
 
 /** The wait in ms before an id is asked for again. Random waits separate ids that were refused in a row, so that they do not stay in a row for ever. */

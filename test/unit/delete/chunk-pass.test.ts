@@ -1,4 +1,5 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { Refusals } from '../../../src/delete/refusals.ts';
 import { makeVerdictTable, noContent } from '../../../src/delete/verdict.ts';
 import { countAttempts, isDoubtful, isSettled, mark, settle, unmark, untouched } from '../../../src/ledger/cell.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
@@ -421,6 +422,68 @@ describe('the pass ends', () => {
     await start().run;
     expect(events).toEqual(['mark 0,1', 'send 0', 'send 1', 'merge 0,1', 'mark 2']);
     expect(outcomes()).toEqual(['deleted', 'deleted', 'pending']);
+  });
+});
+
+describe('while a refused id waits to be believed, the pass', () => {
+  /** A pass whose requests leave when the test lets them, as with a rate of its own; the watch of runs brings news ten times a second. */
+  function openSlow(ids: number, code: number, odd: Parameters<typeof openPass>[1] = {}) {
+    const refusals = new Refusals('annotations', () => Date.now(), true);
+    const halts: string[] = [];
+    const server = () => status(code);
+    const all = { server, leavesAtOnce: false, refusals, halt: (halt: string) => void halts.push(halt), ...odd };
+    const opened = openPass(Array<number>(ids).fill(untouched), all);
+    const hearing = setInterval(() => refusals.hear([], Date.now()), 100);
+    onTestFinished(() => clearInterval(hearing));
+    const permitsAfter = async (ms: number) => {
+      await vi.advanceTimersByTimeAsync(ms);
+      opened.way.hasRoomFor = 1;
+      await vi.advanceTimersByTimeAsync(100);
+      opened.way.hasRoomFor = 0;
+      opened.leaveAll();
+      await vi.advanceTimersByTimeAsync(0);
+    };
+    return { ...opened, halts, permitsAfter };
+  }
+
+  test('goes on although the rate of the run brings no permit for an hour', async () => {
+    const { start, way, permitsAfter, sent, outcomes } = openSlow(1, 404, { room: 0 });
+    const { run } = start();
+    await permitsAfter(0);
+    way.waitMs = 3_600_000;
+    await permitsAfter(3_600_000);
+    expect(sent.get(0)).toBe(2);
+    await vi.advanceTimersByTimeAsync(3_000);
+    await run;
+    expect(outcomes()).toEqual(['unknown']);
+  });
+
+  test.each([
+    ['6 s', 6_000],
+    ['3 s', 3_000],
+  ])('sees refusals in a row although there is one request per %s', async (_, everyMs) => {
+    const { start, way, permitsAfter, halts, outcomes, closed } = openSlow(40, 403, { room: 0 });
+    start();
+    for (let n = 0; n < 30 && halts.length === 0; n++) {
+      await permitsAfter(n === 0 ? 0 : everyMs);
+      way.waitMs = everyMs;
+    }
+    expect(new Set(halts)).toEqual(new Set(['forbidden']));
+    expect(new Set(outcomes())).toEqual(new Set(['pending']));
+    closed.abort();
+  });
+
+  test('ends at once with all these ids open where the target asks for a long wait', async () => {
+    const limits = openLimits();
+    const { start, outcomes, events } = openSlow(25, 404, { limits, leavesAtOnce: true });
+    const started = start();
+    await vi.advanceTimersByTimeAsync(100);
+    expect(sends(events)).toHaveLength(25);
+    expect(started.isOver).toBe(false);
+    Object.assign(limits, { throttledMs: 60_000 });
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(started.isOver).toBe(true);
+    expect(new Set(outcomes())).toEqual(new Set(['pending']));
   });
 });
 

@@ -74,6 +74,10 @@ export function triesWith(
 ): { tries: DeleteIdDeps; told: Told } {
   const told: Told = { retried: [], halts: [], waits: [], sent: 0 };
   const left = [...answers];
+  const send = async () => {
+    told.sent++;
+    return left.shift() ?? null;
+  };
   const tries: DeleteIdDeps = {
     limits: openLimits(),
     token: givenToken(),
@@ -84,10 +88,8 @@ export function triesWith(
     unreachableTimeoutMs: 60_000,
     random: () => 1,
     idText: () => 'v-7',
-    send: async () => {
-      told.sent++;
-      return left.shift() ?? null;
-    },
+    send,
+    ask: send,
     wait: async (ms) => {
       told.waits.push(ms);
       return true;
