@@ -37,11 +37,12 @@ const longAgoMs = 3_600_000;
 const maxExamples = 3;
 
 /**
- * Ids that were refused, one after another, with one status. `ids`: first answers; `again`: later answers, which come together because the ids were
- * asked for together; `accepted`: since the last of these answers.
+ * Ids that were refused, one after another, with one status. `ids`: first answers; `times`: when the last of these came; `again`: later answers, which
+ * come together because the ids were asked for together; `accepted`: since the last of these answers.
  */
 type Streak = {
   ids: number;
+  times: number[];
   again: number;
   accepted: number;
   hasBegun: boolean;
@@ -51,6 +52,7 @@ type Streak = {
 
 const newStreak = (): Streak => ({
   ids: 0,
+  times: [],
   again: 0,
   accepted: 0,
   hasBegun: false,
@@ -156,10 +158,10 @@ export class Refusals {
     this.#accepted++;
     this.#took(ms);
     if (this.#kinds.length > 0 || !this.#isAlone) this.#acceptedAt = this.#clock();
-    if (this.#hold !== null) this.#hold.nextAt = this.#acceptedAt; // the next one ends the streak, or shows that it lasts
+    const probed = this.#hold !== null && this.#acceptedAt - ms > this.#hold.since ? this.#hold.streak : null;
     for (const kind of this.#kinds) {
       kind.spells.accept();
-      if (!kind.streak.hasBegun || ++kind.streak.accepted < endsAfter) continue;
+      if (!kind.streak.hasBegun || (++kind.streak.accepted < endsAfter && kind.streak !== probed)) continue;
       kind.past += kind.streak.ids;
       kind.streak.isOver = true;
       kind.streak = newStreak();
@@ -172,7 +174,7 @@ export class Refusals {
     const now = this.#clock();
     const streaks = this.#kinds.flatMap(({ status, streak, longest }) => {
       const most = Math.max(streak.ids, now - longest.at <= reportedForMs ? longest.ids : 0);
-      return most > 1 ? [{ status, longest: most, lasting: streak.ids }] : [];
+      return most > 1 ? [{ status, longest: most, lasting: this.#lastingOf(streak) }] : [];
     });
     const acceptedAgoMs = Math.min(longAgoMs, now - this.#acceptedAt);
     return streaks.length > 0 || acceptedAgoMs <= reportedForMs
@@ -244,7 +246,7 @@ export class Refusals {
     const { halt, said, advice } = refusalOf(status, isGone);
     const such = kind.streak.examples.map(visible).join(', ');
     const reason =
-      `${this.#sumOf(kind)} ids in a row ${said} (${status}) while nothing was accepted, such as ${such}; they stay open. ` +
+      `${this.#inARow(kind)} ids in a row ${said} (${status}) while nothing was accepted, such as ${such}; they stay open. ` +
       `Perhaps ${advice}; if such answers are expected, resume with ${expectFlag(status, isGone)}`;
     return { code: halt, reason };
   }
@@ -270,6 +272,8 @@ export class Refusals {
   #grow(kind: Kind, id: string): void {
     const { streak, longest } = kind;
     streak.ids++;
+    streak.times.push(this.#clock());
+    if (streak.times.length > refusalsInARow) streak.times.shift();
     if (streak.examples.length < maxExamples) streak.examples.push(id);
     const now = this.#clock();
     if (streak.ids >= longest.ids || now - longest.at > reportedForMs) kind.longest = { ids: streak.ids, at: now };
@@ -284,9 +288,24 @@ export class Refusals {
     return this.#others.flatMap(({ streaks }) => streaks.filter((streak) => streak.status === status));
   }
 
-  /** The number of ids in the streaks of a status that have not ended, over all processes. */
-  #sumOf(kind: Kind): number {
-    return this.#othersOf(kind).reduce((sum, { lasting }) => sum + lasting, kind.streak.ids);
+  /** The time of the last accepted request that this process knows of, over all processes. */
+  get #lastAcceptedAt(): number {
+    return Math.max(this.#acceptedAt, this.#othersAcceptedAt);
+  }
+
+  /** The number of ids of a streak, at most twenty, that were refused while no process had a request accepted. */
+  #lastingOf({ times }: Streak): number {
+    return times.filter((at) => at > this.#lastAcceptedAt).length;
+  }
+
+  /**
+   * The number of ids in a row that were refused with a status: in this process, or over all processes. Of the others this process hears late, so it
+   * counts them only once nothing was accepted for a while.
+   */
+  #inARow(kind: Kind): number {
+    const { streak } = kind;
+    if (this.#clock() - this.#lastAcceptedAt < newsMs) return streak.ids;
+    return this.#othersOf(kind).reduce((sum, { lasting }) => sum + lasting, streak.ids);
   }
 
   #decide(): void {
@@ -363,14 +382,18 @@ export class Refusals {
     else this.#idleSince ??= this.#clock();
   }
 
+  #isLong(kind: Kind): boolean {
+    return kind.streak.ids > 0 && this.#inARow(kind) >= refusalsInARow;
+  }
+
   #noteHold(): void {
-    if (this.#hold?.streak.isOver) this.#hold = null;
-    const kind = this.#kinds.find((one) => one.streak.ids > 0 && this.#sumOf(one) >= refusalsInARow);
+    if (this.#hold !== null && (this.#hold.streak.isOver || !this.#isLong(this.#hold.kind))) this.#hold = null;
+    const kind = this.#kinds.find((one) => this.#isLong(one));
     if (this.#hold === null && kind !== undefined) {
       const since = this.#clock();
       this.#hold = { kind, streak: kind.streak, since, refused: 0, nextAt: since + probeAfterMs };
       this.#tell(
-        `${this.#sumOf(kind)} ids in a row were refused (${kind.status}): one id is sent at a time, to see whether all are`,
+        `${this.#inARow(kind)} ids in a row were refused (${kind.status}): one id is sent at a time, to see whether all are`,
       );
     }
     this.isHolding = this.#hold !== null;

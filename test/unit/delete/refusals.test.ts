@@ -278,15 +278,15 @@ describe('twenty equal refusals in a row', () => {
     },
   );
 
-  test('are over when two of these ids are accepted, and are asked for again', async () => {
+  test('are over when one of these ids is accepted, and are asked for again', async () => {
     const { refusals, refused, accepted, passed, told } = openRefusals();
     refused(30);
     await passed(600);
     expect(refusals.mayProbe).toBe(true);
     refusals.probed();
     expect(refusals.mayProbe).toBe(false);
-    accepted(1);
-    expect([refusals.isHolding, refusals.mayProbe]).toEqual([true, true]);
+    refusals.accept(700); // sent before
+    expect(refusals.isHolding).toBe(true);
     accepted(1);
     expect(refusals.isHolding).toBe(false);
     expect(new Set(await told())).toEqual(new Set(['ask again']));
@@ -331,6 +331,59 @@ describe('twenty equal refusals in a row', () => {
     other.refused(5);
     await other.passed(100);
     expect(other.refusals.isHolding).toBe(false);
+  });
+
+  test('are not in a row, nor any longer, where another process had a request accepted', async () => {
+    let acceptedAgoMs = 500;
+    const others = () => Array(3).fill({ ...reportOf(6, 6), acceptedAgoMs });
+    const { refusals, refused, passed } = openRefusals({ isAlone: false, others });
+    await passed(1_000);
+    refused(5);
+    await passed(100);
+    expect([refusals.isHolding, refusals.report!.streaks[0]!.lasting]).toEqual([false, 5]);
+    acceptedAgoMs = 1e9;
+    await passed(1_000);
+    expect(refusals.isHolding).toBe(true);
+    acceptedAgoMs = 0;
+    await passed(100);
+    expect([refusals.isHolding, refusals.report!.streaks[0]!.lasting]).toEqual([false, 0]);
+  });
+});
+
+describe('the same refusal of many ids, over several processes', () => {
+  const random = (n: number) => (Math.imul(n + 1, 0x9e3779b1) ^ (Math.imul(n + 7, 0x85ebca6b) >>> 13)) >>> 0;
+
+  /** Sends 20,000 ids of a list, 1,000 a second, to processes that hear of each other ten times a second; the number of them that halted the run. */
+  async function halts({ processes, isRefused }: { processes: number; isRefused: (n: number) => boolean }) {
+    let now = 0;
+    let halted = 0;
+    const all = Array.from({ length: processes }, () => new Refusals('views', () => now, false));
+    for (const refusals of all) refusals.enter({ expected: 1_000 });
+    for (let n = 0; n < 20_000 && halted === 0; n++) {
+      const refusals = all[random(-n) % processes]!;
+      now++;
+      const mayBeSent = !refusals.isHolding || refusals.mayProbe;
+      if (mayBeSent && refusals.isHolding) refusals.probed();
+      if (mayBeSent && !isRefused(n)) refusals.accept(5);
+      if (mayBeSent && isRefused(n))
+        void refusals.judge({ ...notThere, id: `${n}` }, open).then((belief) => void (belief === 'halt' && halted++));
+      if (n % 100 < 99) continue;
+      const reports = all.map(({ report }) => report ?? []);
+      for (const [at, one] of all.entries()) one.hear(reports.filter((_, of) => of !== at).flat(), now);
+      await null;
+    }
+    return halted;
+  }
+
+  test.each([2, 4, 16, 50])(
+    'of three in ten in random order does not halt a run with %i processes',
+    async (processes) => {
+      expect(await halts({ processes, isRefused: (n) => random(n) % 10 < 3 })).toBe(0);
+    },
+  );
+
+  test.each([2, 4, 16, 50])('of all of them from one moment on does, with %i processes', async (processes) => {
+    expect(await halts({ processes, isRefused: (n) => n > 50 || random(n) % 10 < 3 })).toBeGreaterThan(0);
   });
 });
 
