@@ -258,8 +258,6 @@ export const overview = z.object({
 
 export const made = z.object({ run: text, warnings, commands });
 
-const forecast = z.object({ requests: count, seconds: optional(z.number()) });
-
 const expected = z.object({
   seconds: optional(count).describe('null: the speed of the API is not known'),
   seconds_from: count.describe('at least'),
@@ -313,10 +311,9 @@ export const plan = z.looseObject({
     .describe('the first of these rows'),
   record: z.looseObject({}).describe('the plan as the command of the same version shows it'),
   changed_rules: z.record(text, text).describe('rules that are not as by default, by their flags'),
-  duplicates: count,
   samples: z.array(text),
   first: optional(z.object({ url: text })),
-  forecast,
+  requests: count.describe('how many it takes at least'),
   expected,
   starts_after_seconds: z
     .number()

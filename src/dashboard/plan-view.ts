@@ -8,9 +8,8 @@ import { idsInWords } from './words.ts';
 
 /** A plan, with `content` below it. */
 export function planView(plan: Plan, content: Content) {
-  const { counts, duplicates, rejected, first, forecast, starts_after_seconds: startsAfter, confirm: n } = plan;
+  const { counts, rejected, first, expected, starts_after_seconds: startsAfter, confirm: n } = plan;
   const reasons = Object.entries(rejected).filter(([, many]) => many > 0);
-  const { seconds } = forecast;
   return html`<section id="plan" class="card" aria-labelledby="the-plan"><h2 id="the-plan">The plan</h2>
     ${facts([
       ['list', plan.name],
@@ -18,19 +17,26 @@ export function planView(plan: Plan, content: Content) {
       ['rows', count(counts.rows ?? 0)],
       ['ids to delete', html`<b>${count(n)}</b>`],
       ['for example', plan.samples.map(visibleId).join(', ')],
-      ['duplicates', duplicates > 0 ? count(duplicates) : ''],
+      ['duplicates', counts.duplicate ? count(counts.duplicate) : ''],
       ['protected', counts.protected ? count(counts.protected) : ''],
       ['rejected', reasons.map(([code, many]) => `${code} ${count(many)}`).join(', ')],
       ['first request', first ? html`<code>DELETE ${first.url}</code>` : 'none'],
       ['answers', plan.record.proof.join('; ')],
       ['rules', rulesOf(plan).join(', ')],
       ['starts', startsAfter > 0 ? `${duration(startsAfter)} after it is accepted` : ''],
-      ['forecast', seconds === null ? 'not known without a rate' : `at least ${duration(seconds)}`],
+      ['takes', forecastText(expected)],
+      ['ends', expected.ends_at ? time(expected.ends_at) : ''],
       ['valid until', time(plan.expires_at)],
     ])}
     ${rejectedTable(plan)}
     ${n === 0 ? html`<p><b>${nothingIn(plan)}</b> Nothing was sent.</p>` : content}
   </section>`;
+}
+
+/** `about 20 min, at the 83/s learned just now` */
+function forecastText({ seconds, seconds_from: least, because }: Plan['expected']) {
+  const bound = seconds === null ? 'at least' : 'about';
+  return [`${bound} ${duration(seconds ?? least ?? 0)}`, ...because].join(', ');
 }
 
 /** `api.example.com/v2 (main)`: a target with its account. */

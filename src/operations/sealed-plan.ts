@@ -5,14 +5,11 @@ import { ExpungeError, messageOf } from '../errors.ts';
 import { countSettledRows } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
-import { noRules } from '../ledger/run-rules.ts';
-import { forecast } from '../model/forecast.ts';
 import type { ReadOutcome } from '../model/outcome.ts';
 import { type Definitions, definitionsOf, type Resource, usedResources } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
-import { countRequests, toWork } from './forecast-list.ts';
+import { countRequests } from './forecast-list.ts';
 import { input, ofRuns } from './list-settings.ts';
-import { noBounds } from './read-bounds.ts';
 
 /**
  * The settings that a plan seals: which ids a list holds, and how they are deleted. The file of the protected ids may have another name where the plan
@@ -35,7 +32,7 @@ export type SealedPlan = {
   protect: { ids: number; sha256: string } | null;
   resources?: Definitions; // of the configured resources among the ids; missing if all are built in
   rules: Record<SealedSetting, string | null>; // as their flags take them; null = unset
-  forecast: { requests: number; seconds: number | null }; // minimum time; without a rate it is not known
+  requests: number; // how many it takes at least
 };
 
 type SealedIds = Record<ReadOutcome | 'rows', number> & {
@@ -51,7 +48,6 @@ export type PlanOrigin = Pick<SealedPlan, 'planned_at' | 'planned_by' | 'approve
 /** The plan of a list that was read. Pure. */
 export function sealPlan(origin: PlanOrigin, config: Config, target: Target, list: List): SealedPlan {
   const { spool } = list;
-  const requests = countRequests(list, config);
   return {
     ...origin,
     target: { base_url: target.baseUrl, account: target.account },
@@ -59,15 +55,8 @@ export function sealPlan(origin: PlanOrigin, config: Config, target: Target, lis
     protect: spool.protectedList && { ids: spool.protectedList.ids, sha256: spool.protectedList.sha256 },
     ...sealedDefinitions(spool),
     rules: sealedRules(config),
-    forecast: { requests, seconds: minSeconds(requests, config.rate) },
+    requests: countRequests(list, config),
   };
-}
-
-/** The minimum time at the rate of the plan alone: a plan does not depend on the state of the target when it is made. */
-function minSeconds(requests: number, rate: Config['rate']): number | null {
-  if (rate === undefined) return null;
-  const rules = { ...noRules, rate };
-  return Math.ceil(forecast(toWork({ requests, rules }, noBounds), Date.now()).secondsFrom);
 }
 
 function sealedDefinitions({ ids }: Spool): Pick<SealedPlan, 'resources'> {
@@ -100,8 +89,8 @@ export function parsePlan(text: string): SealedPlan {
 }
 
 /** Whether a plan is for a part of its list, the first ids up to `--max-deletes`, as --partial asked. Pure. */
-export function isPartial({ ids, forecast }: SealedPlan): boolean {
-  return forecast.requests < ids.rows - ids.duplicate - ids.protected - ids.rejected;
+export function isPartial({ ids, requests }: SealedPlan): boolean {
+  return requests < ids.rows - ids.duplicate - ids.protected - ids.rejected;
 }
 
 /**

@@ -42,7 +42,6 @@ describe('a list over HTTP', () => {
     expect(planned.status, planned.text).toBe(201);
     expect(planned.body).toMatchObject({
       confirm: 200,
-      duplicates: 1,
       counts: { rows: 202, annotations: 200, rejected: 1 },
     });
     expect(planned.body.first.url).toBe(`${harness.target.baseUrl}/v2/annotations/${ids[0]}`);

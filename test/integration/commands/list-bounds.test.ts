@@ -167,8 +167,8 @@ describe('a list with more ids than --max-deletes', () => {
     const line = ['plan', list, ...kind, ...ten];
     expect(await refuses(line)).toContain(words);
     const planned = await harness.expunge([...line, '--partial', '--json']);
-    const { plan, forecast } = JSON.parse(planned.stdout);
-    expect(forecast.requests).toBe(10);
+    const { plan, requests } = JSON.parse(planned.stdout);
+    expect(requests).toBe(10);
     expect((await harness.expunge(['apply', plan, '--yes'])).code).toBe(4);
     expect(sent()).toEqual(ids.slice(0, 10));
   });

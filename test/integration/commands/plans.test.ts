@@ -40,7 +40,7 @@ describe('a plan', () => {
       account: harness.target.account,
       confirm: 3,
       rules: { rate: '500/s', resource: 'annotations', canary: null },
-      forecast: { requests: 3, seconds: 1 },
+      requests: 3,
       protected_read: 1,
     });
     expect([sent(), await harness.runs()]).toEqual([0, []]);
