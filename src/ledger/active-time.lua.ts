@@ -42,11 +42,11 @@ local function followClock(runKey, deferred)
 end
 `;
 
-/** The shortest time for which an ended run is kept if its report has not been delivered, in ms. */
-export const undeliveredMs = 86_400_000;
-
-/** The shortest time for which an ended detached run is kept until its end was passed on to the outbox, in ms. The outbox keeps it as long. */
-export const unpublishedMs = 86_400_000;
+/**
+ * The shortest time for which an ended run is kept until it is handed over, in ms: its report is delivered, and the end of a detached run is passed on
+ * to the outbox, which keeps it as long.
+ */
+export const handOverMs = 86_400_000;
 
 /** The shortest time for which an ended run is kept if a worker is to deliver its results, in ms. Then Redis forgets the run, delivered or not. */
 export const resultsKeptMs = 30 * 86_400_000;
@@ -63,8 +63,8 @@ local function finalize(state, isUnattended, runKey, ...)
   noteChange(runKey, now)
   local run = redis.call('HMGET', runKey, 'keepMs', 'detached', 'resultsWanted')
   local keepMs, isDelivered = tonumber(run[1] or '0'), isUnattended or run[2] == '1'
-  if isDelivered then redis.call('HSET', runKey, 'delivered', now) else keepMs = math.max(keepMs, ${undeliveredMs}) end
-  if run[2] == '1' then keepMs = math.max(keepMs, ${unpublishedMs}) end -- until the recoverer has passed it on
+  if isDelivered then redis.call('HSET', runKey, 'delivered', now) end
+  if not isDelivered or run[2] == '1' then keepMs = math.max(keepMs, ${handOverMs}) end
   if run[3] then keepMs = math.max(keepMs, ${resultsKeptMs}) end
   for _, key in ipairs({runKey, ...}) do redis.call('PEXPIRE', key, keepMs) end
 end

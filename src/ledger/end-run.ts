@@ -1,6 +1,6 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys, runKeys } from '../redis/keys.ts';
-import { undeliveredMs, unpublishedMs } from './active-time.lua.ts';
+import { handOverMs } from './active-time.lua.ts';
 import { revisionFunctions } from './changes.lua.ts';
 import { resultsKeepMs } from './results.ts';
 import { type Run, setFields } from './run.ts';
@@ -12,8 +12,8 @@ const keysAtOnce = 500;
  * at least 30 days if its results are not delivered. Pure.
  */
 export function keepTimeMs(run: Run): number {
-  if (run.detached && run.published < run.changes) return Math.max(unpublishedMs, resultsKeepMs(run, run.keepMs));
-  return resultsKeepMs(run, run.delivered > 0 ? run.keepMs : Math.max(run.keepMs, undeliveredMs));
+  const isHandedOver = run.delivered > 0 && !(run.detached && run.published < run.changes);
+  return resultsKeepMs(run, isHandedOver ? run.keepMs : Math.max(run.keepMs, handOverMs));
 }
 
 /** Sets the expiry of all keys of a finalized run; finalization has set it only for the record. Repeating it restarts the time. */

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { ignoredProxyVariable } from '../../config/check-target.ts';
 import { ExpungeError, exitCodes, messageOf } from '../../errors.ts';
-import { undeliveredMs } from '../../ledger/active-time.lua.ts';
+import { handOverMs } from '../../ledger/active-time.lua.ts';
 import { judgeRun } from '../../ledger/conclusion.ts';
 import { expireRun, markDelivered } from '../../ledger/end-run.ts';
 import { type HaltExample, haltExamples, haltSelection } from '../../ledger/halt-examples.ts';
@@ -147,7 +147,7 @@ export function sayDetached(
 async function deliver({ session: { redis }, outputFolder }: Finish, run: Run): Promise<void> {
   await markDelivered(redis, run, resolve(outputFolder));
   const delivered = await readRun(redis, run.id);
-  if (delivered !== null && delivered.keepMs < undeliveredMs) await expireRun(redis, delivered);
+  if (delivered !== null && delivered.keepMs < handOverMs) await expireRun(redis, delivered);
 }
 
 /** Whether Redis would answer a repeated command with the same error. */
