@@ -76,7 +76,7 @@ async function openFinishHarness(
   });
   const stdout = new PassThrough().resume();
   const typed = { program: 'expunge', toType: toTypeAnywhere, argv: [] };
-  const invocation = { ...typed, options: {}, env: {}, stderr, stdout } as unknown as Invocation;
+  const invocation = { ...typed, options: {}, config: {}, env: {}, stderr, stdout } as unknown as Invocation;
   const session = { redis: slow, ledger, queueConnection: testRedisAddress().options };
   const stage: FinishHarness = {
     run,
