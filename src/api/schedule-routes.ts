@@ -7,7 +7,7 @@ import type { Advice } from '../model/to-type.ts';
 import type { ScheduleAction } from '../operations/action.ts';
 import { localSchedules } from '../operations/local-schedules.ts';
 import type { ScheduleOperations } from '../operations/operations.ts';
-import { dryRunFacts, madeFacts } from '../operations/run-schedule.ts';
+import { madeFacts } from '../operations/run-schedule.ts';
 import { toDefinition } from '../operations/schedule-definition.ts';
 import {
   type Definition,
@@ -58,12 +58,7 @@ const definition = z.strictObject({
 
 const steered = z.looseObject({ name: z.string(), state: z.string(), warnings: shapes.warnings });
 
-const runNow = z
-  .strictObject({ reason, dry_run: z.boolean().default(false), seen: shapes.seenSchedule.optional() })
-  .refine(({ dry_run: isDry, seen }) => isDry || seen !== undefined, {
-    path: ['seen'],
-    message: 'expected the revision that was shown, as only a dry run needs none',
-  });
+const runNow = z.strictObject({ reason, seen: shapes.seenSchedule });
 
 /** Routes that steer schedules. Their lists come from named sources only: a request cannot name a command, a file or a URL. */
 export const scheduleRoutes: readonly Route[] = [
@@ -166,8 +161,6 @@ async function run(call: Call<unknown, z.output<typeof runNow>>) {
   const action = { ...(await actionOf(call)), stop: new AbortController().signal };
   const { name: schedule, target } = action;
   return withSchedules(call, async (schedules) => {
-    if (call.body.dry_run || seen === undefined)
-      return placed(target, dryRunFacts(schedule, await schedules.dryRun(action)), []);
     const { made, warnings } = await schedules.run({ ...action, seen, onRun: call.onRun });
     return placed(target, madeFacts(schedule, made), warnings);
   });
