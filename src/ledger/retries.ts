@@ -1,5 +1,5 @@
-import type { Outcome } from '../model/outcome.ts';
-import { type Resource, resourcesIn } from '../model/resource.ts';
+import { isUncertain, type Outcome } from '../model/outcome.ts';
+import { definitionOf, type Resource, resourcesIn } from '../model/resource.ts';
 import type { Position, Row } from '../model/row.ts';
 import { isChosenToRetry, type Selection } from '../model/selection.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
@@ -11,8 +11,8 @@ import { comparePositions, decodeLedger, mergePages, type Page, present, readPos
 import type { Run } from './run.ts';
 import { type Numbered, readNumbered } from './tally.ts';
 
-/** A row of an ended run that a retry sends again. */
-export type RetriedRow = Row & { outcome: Outcome };
+/** A row of an ended run that a retry sends again. `mayBeGone`: the run may have deleted its object, and was not told that it is not there. */
+export type RetriedRow = Row & { outcome: Outcome; mayBeGone: boolean };
 
 const keysPerRead = 16;
 
@@ -25,13 +25,13 @@ export function readRetried(redis: RedisClient, run: Run, only: Selection): Asyn
   const isRetried = (state: IdState) => isChosenToRetry(only, state);
   const read = (cell: number) => {
     const state = readState(cell);
-    return isRetried(state) ? (state.outcome as Outcome) : null;
+    return isRetried(state) ? state : null;
   };
   return mergePages(resourcesIn(run.definitions).map((resource) => readPages(redis, run, resource, read)));
 }
 
-/** Reads the outcome of a cell whose id is retried; otherwise null. */
-type ReadRetried = (cell: number) => Outcome | null;
+/** Reads the state of a cell whose id is retried; otherwise null. */
+type ReadRetried = (cell: number) => IdState | null;
 
 /** The rows of one resource, one page per chunk; see `readOutcomes`. */
 async function* readPages(
@@ -65,13 +65,16 @@ function pageOf(
 ): Page<RetriedRow> {
   const chunk = decodeChunk(n, present(run, `manifest chunk ${n}`, manifest));
   const { cells } = decodeLedger(run, chunk, bytes);
+  const { absent } = definitionOf(resource);
   const positions: Position[] = [];
   const rows: RetriedRow[] = [];
   for (const [i, cell] of cells.entries()) {
-    const outcome = chunk.resource === resource ? read(cell) : null;
-    if (outcome === null) continue;
+    const state = chunk.resource === resource ? read(cell) : null;
+    if (state === null) continue;
+    const outcome = state.outcome as Outcome;
+    const mayBeGone = isUncertain(outcome) && !absent.includes(state.status ?? 0);
     positions.push(chunk.positions[i]!);
-    rows.push({ ...chunk.positions[i]!, resource, id: chunk.ids[i]!, reject: null, outcome });
+    rows.push({ ...chunk.positions[i]!, resource, id: chunk.ids[i]!, reject: null, outcome, mayBeGone });
   }
   return { positions, rows };
 }

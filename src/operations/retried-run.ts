@@ -6,8 +6,8 @@ import type { OutcomeCounts } from '../model/outcome.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { ListAction } from './list-action.ts';
 
-/** A run whose ids another run retries, and how many of those ids had each outcome. */
-export type Retries = { run: Run; chosen: OutcomeCounts };
+/** A run whose ids another run retries, how many of those ids had each outcome, and how many it may have deleted. */
+export type Retries = { run: Run; chosen: OutcomeCounts; mayBeGone: number };
 
 type Live = Pick<Run, 'id' | 'state' | 'command' | 'detached'>;
 
@@ -33,10 +33,10 @@ function adviceToEnd({ id, state, command, detached }: Live, toType: ToType): st
 }
 
 /**
- * The action with the settings of the retried run, unless the action sets them itself. If unknown ids are retried, many may be gone. Throws USAGE for
+ * The action with the settings of the retried run, unless the action sets them itself. If the run may have deleted some of its ids, they are expected to be gone. Throws USAGE for
  * a rate that this version cannot read: without it nothing would bound the retry. Throws GUARD for resources that are defined in another way here.
  */
-export function inherit(action: ListAction, { run, chosen }: Retries): ListAction {
+export function inherit(action: ListAction, { run, mayBeGone }: Retries): ListAction {
   const { config } = action;
   requireSameDefinitions(run.definitions, `run ${run.id}`);
   if (config.rate === undefined && run.unreadRate !== '')
@@ -44,7 +44,7 @@ export function inherit(action: ListAction, { run, chosen }: Retries): ListActio
       next: 'give one: --rate 200/s',
     });
   const inherited = inheritedSettings(run, action);
-  const expectAbsent = config.expectAbsent || run.expectAbsent || chosen.unknown > 0;
+  const expectAbsent = config.expectAbsent || run.expectAbsent || mayBeGone > 0;
   return {
     ...action,
     config: {

@@ -57,12 +57,12 @@ export async function withRetried<T>(
 ): Promise<T> {
   const run = await finalizeTally(redis, found);
   return withSpoolFolder(action.config.stateDir, async (folder) => {
-    const { spool, chosen } = await spoolRetried(redis, action, { run, only, folder, onRow });
+    const { spool, chosen, mayBeGone } = await spoolRetried(redis, action, { run, only, folder, onRow });
     if (spool.rows > 0) {
       checkList(action, spool);
       requireExpectedCount(run, chosen, expected);
     }
-    return body({ spool, rejectsFile: null, openEnd: null }, { run, chosen });
+    return body({ spool, rejectsFile: null, openEnd: null }, { run, chosen, mayBeGone });
   });
 }
 
@@ -96,18 +96,23 @@ async function spoolRetried(
   redis: RedisClient,
   { config }: ListAction,
   { run, only, folder, onRow }: Reading,
-): Promise<{ spool: Spool; chosen: OutcomeCounts }> {
+): Promise<{ spool: Spool } & Omit<Retries, 'run'>> {
   const { limit = null } = config;
   const protectFile = toProtectFile(config);
   const chosen = perOutcome(() => 0);
-  let rows = 0;
+  let [rows, mayBeGone] = [0, 0];
   async function* batches(): AsyncGenerator<Row[]> {
     for await (const page of readRetried(redis, run, only)) {
-      for (const { outcome } of page) if (rows++ < (limit ?? Number.POSITIVE_INFINITY)) chosen[outcome] += 1;
+      for (const row of page.slice(0, Math.max(0, (limit ?? Number.POSITIVE_INFINITY) - rows))) {
+        chosen[row.outcome]++;
+        mayBeGone += Number(row.mayBeGone);
+      }
+      rows += page.length;
       onRow(rows);
       yield page;
     }
   }
   const protectedIds = protectFile && readProtected(protectFile, toInputOptions(config));
-  return { spool: await spoolRows(batches(), folder, { files: run.files, protectedIds, limit }), chosen };
+  const spool = await spoolRows(batches(), folder, { files: run.files, protectedIds, limit });
+  return { spool, chosen, mayBeGone };
 }

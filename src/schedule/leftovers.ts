@@ -1,7 +1,7 @@
 import { omitRetriedRows, type RetriedRow, readRetried } from '../ledger/retries.ts';
 import { isFinalized, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { finalizeTally } from '../ledger/tally.ts';
-import { isFailure, isUncertain, sentOutcomes, sumOutcomes } from '../model/outcome.ts';
+import { isFailure, sentOutcomes, sumOutcomes } from '../model/outcome.ts';
 import { describeOtherDefinitions, readDefinitions } from '../model/resource.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { CarriedOver } from './carried-over.ts';
@@ -12,7 +12,7 @@ import { readHistory, type ScheduleDeps } from './schedule-store.ts';
 export type Leftovers = { carriedOver: CarriedOver | null; retried: RetriedIds | null; ids: number; note: string };
 
 /** The run of the last occurrence, and its ids that are sent again. */
-type RetriedIds = Left & { ids: number; unknown: number };
+type RetriedIds = Left & { ids: number; mayBeGone: number };
 
 /** `retries`: runs of operators, which keep their ids. */
 type Left = { run: Run; retries: Run[] };
@@ -80,12 +80,12 @@ async function chooseRetried(
   return { retried: sums.ids > 0 ? { ...left, ...sums } : null, note: notes.filter(Boolean).join('; ') };
 }
 
-async function sumLeft(redis: RedisClient, left: Left, stop: AbortSignal): Promise<{ ids: number; unknown: number }> {
-  const sums = { ids: 0, unknown: 0 };
+async function sumLeft(redis: RedisClient, left: Left, stop: AbortSignal): Promise<{ ids: number; mayBeGone: number }> {
+  const sums = { ids: 0, mayBeGone: 0 };
   for await (const page of readLeft(redis, left)) {
     stop.throwIfAborted();
     sums.ids += page.length;
-    sums.unknown += page.filter(({ outcome }) => isUncertain(outcome)).length;
+    sums.mayBeGone += page.filter(({ mayBeGone }) => mayBeGone).length;
   }
   return sums;
 }

@@ -241,12 +241,12 @@ async function isOfOther(
 }
 
 /**
- * The settings of the run. Many ids with the outcome `unknown` may be gone, so a retry of them expects that. A few such ids must not switch the guard
+ * The settings of the run. If the last run may have deleted most of the ids, they are expected to be gone. A few such ids must not switch the guard
  * off for a whole list.
  */
 function settingsForRun(schedule: Schedule, { facts, retried }: OccurrenceList) {
   const settings = parseStoredSettings(schedule);
-  return { ...settings, expectAbsent: settings.expectAbsent || 2 * retried.unknown > facts.sends };
+  return { ...settings, expectAbsent: settings.expectAbsent || 2 * retried.mayBeGone > facts.sends };
 }
 
 /** The fields that the schedule keeps about the list of a run. */

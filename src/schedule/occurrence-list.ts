@@ -24,8 +24,8 @@ export type OccurrenceList = {
   spool: Spool;
   /** The number of ids that are held back. */
   carriedOver: number;
-  /** The ids of the last run that this one sends again, how many it left unknown, that run ('' = none), and the first file that they are in. */
-  retried: { of: string; ids: number; unknown: number; file: number };
+  /** The ids of the last run that this one sends again, how many of them it may have deleted, that run ('' = none), and the first file that they are in. */
+  retried: { of: string; ids: number; mayBeGone: number; file: number };
   /** Whether the source gave the same list as last time, so that only ids that earlier occurrences left are deleted. */
   isRepeated: boolean;
   /** A note on what is left out, and why; '' = nothing. */
@@ -70,10 +70,10 @@ async function occurrenceListOf(
   const { rows, ids, sha256, protectedList, nearMiss, protected: kept } = source.spool;
   const retriedIds = left.retried === null ? 0 : left.retried.ids - (await countHeldBack(spool, retriedFrom.row));
   const facts = { rows, ids: sumIds(ids), sha256, protectedList, nearMiss, protected: kept, left: left.ids, sends };
-  const { run, unknown } = left.retried ?? { run: { id: '' }, unknown: 0 };
+  const { run, mayBeGone } = left.retried ?? { run: { id: '' }, mayBeGone: 0 };
   const { file } = retriedFrom;
   const retried =
-    retriedIds > 0 ? { of: run.id, ids: retriedIds, unknown, file } : { of: '', ids: 0, unknown: 0, file };
+    retriedIds > 0 ? { of: run.id, ids: retriedIds, mayBeGone, file } : { of: '', ids: 0, mayBeGone: 0, file };
   return { source, facts, spool, carriedOver: sumIds(all.ids) - sends, retried, isRepeated, note: left.note };
 }
 

@@ -104,6 +104,28 @@ describe.concurrent('at the end of a list, an API that says of everything that i
     });
 });
 
+test('a retry of ids that were unknown because nothing was accepted after them believes the same answer no sooner', async ({
+  expect,
+  onTestFinished,
+}) => {
+  const ids = makeIds('r', 8);
+  const lost = ids.slice(-2);
+  const script = (_: string, id: string) => (lost.includes(id) ? ('status-404' as const) : null);
+  const harness = await openHarness(onTestFinished, { objects: annotations(ids), faults: { script } });
+  Object.assign(harness.env, env);
+  const counted = async (code: number | null) => {
+    const [last] = (await harness.runs()).sort((a, b) => b.createdAt - a.createdAt);
+    return { code, last: last!.id, counts: last!.counts };
+  };
+  const first = await counted((await harness.run([harness.list(ids), '--resource', 'annotations', '--yes'])).code);
+  expect(first).toMatchObject({ code: 3, counts: { deleted: 6, unknown: 2 } });
+  const again = await counted((await harness.expunge(['retry', first.last, '--yes'])).code);
+  expect(again).toMatchObject({ code: 3, counts: { absent: 0, unknown: 2 } });
+  harness.sandbox.faults = {};
+  const last = await counted((await harness.expunge(['retry', again.last, '--yes'])).code);
+  expect(last).toMatchObject({ code: 0, counts: { deleted: 2 } });
+});
+
 describe.concurrent('a run', () => {
   const ids = makeIds('h', 400);
   /** Requests that may still be under way when the rule strikes: a window of each of two chunks, and what is on the wire. */
