@@ -134,14 +134,15 @@ function learn({ kind, fields }: Form, learned: Learned): void {
   for (const name of names) learned.ever.add(name);
 }
 
+/** Called for each success with a body, so it makes no lists. */
 function hasForm({ kind, fields }: Form, { kinds, always, ever, yes }: Learned): boolean {
   if (!kinds.has(kind)) return false;
   if (fields === null || always === null) return true;
-  if ([...yes].some((name) => fields[name] !== true)) return false;
+  for (const name of yes) if (fields[name] !== true) return false;
   if (always.size === 0 && ever.size > 0) return true; // their names vary, for example because they are ids
-  return (
-    [...always].every((name) => Object.hasOwn(fields, name)) && Object.keys(fields).every((name) => ever.has(name))
-  );
+  for (const name of always) if (!Object.hasOwn(fields, name)) return false;
+  for (const name in fields) if (!ever.has(name)) return false;
+  return true;
 }
 
 function formOf({ headers, body }: StatusAnswer): Form {

@@ -9,6 +9,7 @@ import { type AtEnd, type Harness, openHarness } from '../../support/harness.ts'
 import { makeIds } from '../../support/ids.ts';
 import { openRawServer, type RawAnswer, rawAnswer } from '../../support/raw-server.ts';
 import { forgetTarget } from '../../support/redis-keys.ts';
+import { startProxy } from '../../support/relay.ts';
 import { type Certificates, hasOpenssl, makeCertificates } from '../../support/tls.ts';
 
 afterEach(() => vi.restoreAllMocks());
@@ -171,6 +172,20 @@ describe.runIf(hasOpenssl())('an API behind TLS', () => {
   test.for(rows.slice(0, 3))('%s gets ours', async ([kind], { onTestFinished }) => {
     const { harness, env, identity } = await openTls(onTestFinished, kind);
     const summary = summaryIn(await run(harness, { ...env, ...identity }));
+    expect(summary).toMatchObject({ state: 'completed', deleted: ids.length });
+  });
+
+  test('that wants a certificate is told from one that gets it through a proxy, too', async ({ onTestFinished }) => {
+    const { harness, env, identity } = await openTls(onTestFinished, 'that wants a certificate, TLS 1.3');
+    const proxy = await startProxy();
+    onTestFinished(proxy.close);
+    const through = { ...env, EXPUNGE_PROXY: `http://127.0.0.1:${proxy.port}` };
+    expect(await run(harness, through)).toMatchObject({ code: 6 });
+    expect(await harness.onlyRun()).toMatchObject({
+      halt: 'target_configuration',
+      reason: expect.stringContaining('it wants a certificate from us'),
+    });
+    const summary = summaryIn(await run(harness, { ...through, ...identity }));
     expect(summary).toMatchObject({ state: 'completed', deleted: ids.length });
   });
 
