@@ -1,5 +1,6 @@
 import { type Cell, type CellResult, countAttempts, isSettled, settle, unmark } from '../ledger/cell.ts';
 import type { Grant } from '../ledger/ledger.ts';
+import type { PutBackReason } from '../ledger/put-back.ts';
 import { codeOfStatus } from '../model/outcome.ts';
 import type { RequestForm } from '../model/resource.ts';
 import { successStatus } from '../model/status.ts';
@@ -7,7 +8,7 @@ import type { QueuedRequest } from './connection-pool.ts';
 import { type DeleteIdDeps, deleteId } from './delete-id.ts';
 import type { Belief, Refusals, Refused } from './refusals.ts';
 import type { PoolHandle } from './run-request-queue.ts';
-import { type Answer, confirmerOf, noContent, waitStatuses } from './verdict.ts';
+import { type Answer, confirmerOf, noContent, type Verdict, verdictOf, waitStatuses } from './verdict.ts';
 
 const flushAfterMs = 100;
 const maxPassMs = 30_000;
@@ -18,7 +19,7 @@ const markLifetimeMs = 1_000;
 const noContentCode = codeOfStatus(successStatus);
 
 /** The dependencies of a pass. */
-export type PassDeps = Omit<DeleteIdDeps, 'send' | 'ask' | 'wait' | 'rest' | 'judge' | 'idText'> & {
+export type PassDeps = Omit<DeleteIdDeps, 'send' | 'ask' | 'wait' | 'rest' | 'judge' | 'idText' | 'noteRefusal'> & {
   refusals: Refusals;
   /** The place of the token and the fixed headers of its requests. */
   form: RequestForm;
@@ -47,6 +48,8 @@ export type PassDeps = Omit<DeleteIdDeps, 'send' | 'ask' | 'wait' | 'rest' | 'ju
   measure(answer: Answer, ms: number, isConfirmed: boolean): void;
   /** Keeps the server's answer for an id whose delete was not confirmed. */
   note(index: number, cell: Cell, answer: Answer): void;
+  /** Notes that this header was refused for the id at an index; see `RefusedIds.note`. */
+  noteRefusal(index: number, authorization: string): Promise<number>;
   /** Counts a 204 that had a body. The bytes of the body may come after the pass has ended. */
   noteBody(): void;
 };
@@ -114,6 +117,8 @@ export class ChunkPass {
   readonly cells: Cell[];
   /** By index: the earliest time, by `clock`, at which a deferred id may be sent again. */
   readonly waitsUntil = new Map<number, number>();
+  /** By index: the last answer of an id that still has no outcome, and why it is none. */
+  readonly putBack = new Map<number, { answer: Answer; why: PutBackReason }>();
   /** Whether the last update has returned the chunk. */
   isReturned = false;
   readonly #waitStatuses: ReadonlySet<number>;
@@ -272,6 +277,7 @@ export class ChunkPass {
   #retry(index: number, first: Answer, firstMs: number): void {
     let last = first;
     let lastMs = firstMs;
+    let isRefused = false;
     const send = async (batch: Batch) => {
       const answer = await new Promise<Answer | null>((resolve) => {
         const answered: QueuedRequest['answered'] = (answer, ms) => {
@@ -289,13 +295,20 @@ export class ChunkPass {
       ...this.#deps,
       send: () => send(this.#freshBatch(true)),
       ask: (why) => this.#rest(() => send(this.#freshBatch(why === 'probe', Number.POSITIVE_INFINITY))),
+      noteRefusal: async (authorization) => {
+        const refusals = await this.#deps.noteRefusal(index, authorization);
+        isRefused = refusals > 0;
+        return refusals;
+      },
       idText: () => this.#deps.idAt(index),
       wait: async (ms) => !this.#isEnded && this.#deps.sleep(ms, this.#deps.closed),
       rest: (ms) => this.#rest(() => this.#deps.sleep(ms, this.#over.signal)),
       judge: (refused) => this.#judge({ ...refused, id: this.#deps.idAt(index), ms: lastMs }),
     };
     void deleteId(this.cells[index]!, first, deps).then((end) => {
+      const why = isRefused ? 'refused' : putBackReasons[verdictOf(last, false, this.#deps.verdicts).kind];
       if (isSettled(end.cell)) this.#deps.note(index, end.cell, last);
+      else if (why !== null) this.putBack.set(index, { answer: last, why });
       if (end.waitMs > 0) this.waitsUntil.set(index, this.#deps.clock() + end.waitMs);
       this.#finish(index, end.cell, end.mayResend);
     });
@@ -345,6 +358,16 @@ export class ChunkPass {
     this.#wake = () => {};
   }
 }
+
+/** Why an id has no outcome after an answer with this verdict; null: no request was sent. */
+const putBackReasons: Record<Verdict['kind'], PutBackReason | null> = {
+  settle: 'alike',
+  retry: 'retried',
+  wait: 'rate',
+  credentials: 'token',
+  unreachable: null,
+  halt: 'halts',
+};
 
 /** The code of a success. Nearly all are the shared 204. */
 function codeOfSuccess(answer: Answer): number {

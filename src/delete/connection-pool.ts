@@ -37,8 +37,8 @@ type PoolEntry = {
 
 export type SentRequest = Pick<QueuedRequest, 'waitStatuses' | 'hasFailed' | 'authorization'>;
 
-/** The epoch of a request's permit, and whether that permit came shortly after the previous one. */
-type SentPermit = Pick<PoolEntry, 'epoch' | 'wasClose'>;
+/** The epoch of a request's permit, whether that permit came shortly after the previous one, and when the request was sent. */
+type SentPermit = Pick<PoolEntry, 'epoch' | 'wasClose' | 'sentAt'>;
 
 /** The values that a connection pool reads from the limiter of its target, and its reports to the limiter. */
 export type PoolLimits = {

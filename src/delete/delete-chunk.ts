@@ -2,6 +2,7 @@ import { type Cell, type CellResult, countAttempts, hasManyMarks, isSettled, rea
 import { type Claim, type Ledger, noEpoch, type ObservedState } from '../ledger/ledger.ts';
 import { noteDetail } from '../ledger/manifest.ts';
 import { latencyBucket } from '../ledger/measures.ts';
+import { type PutBack, readPutBack, storePutBack } from '../ledger/put-back.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
 import { pathMaker } from '../model/check-id.ts';
@@ -17,6 +18,7 @@ import type { FirstAnswers } from './first-answers.ts';
 import type { Gate } from './gate.ts';
 import type { RequestMeter, RetryReason, RunMeter } from './meters.ts';
 import type { Refusals } from './refusals.ts';
+import type { RefusedIds } from './refused-ids.ts';
 import type { RunRequestQueue } from './run-request-queue.ts';
 import type { TargetLimits } from './target-limits.ts';
 import { type Answer, makeVerdictTable, type VerdictTable } from './verdict.ts';
@@ -31,6 +33,7 @@ export type DeleteDeps = {
   /** Callbacks for when there may be room again; see `ChunkPass`. */
   wakers: Set<() => void>;
   token: Token;
+  refusedIds: RefusedIds;
   basePath: string; // the path of the target's URL, without a slash at its end
   retryDelaysMs: readonly number[];
   unreachableTimeoutMs: number;
@@ -102,6 +105,7 @@ export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<Chu
   });
   sender.limits.enter();
   await pass.run().finally(() => sender.limits.leave());
+  await notePutBack(job, claim, pass, deps);
   return returnPassed(job, claim, pass, sender, deps);
 }
 
@@ -130,6 +134,12 @@ function passDeps(
 ) {
   const { ledger, log } = deps;
   const refusals = refusalsOf(claim.ids.resource);
+  let known: Promise<ReadonlyMap<number, PutBack>> | null = null;
+  /** What earlier passes put back; read once, if at all. */
+  const earlier = () => {
+    known ??= isFirstPass(claim) ? Promise.resolve(new Map()) : readPutBack(ledger.redis, run, chunk);
+    return known.catch(() => new Map<number, PutBack>());
+  };
   const full = new Set<string>(); // codes whose excerpts have reached the limit: many ids may be absent
   return {
     ...deps,
@@ -166,6 +176,12 @@ function passDeps(
       if (isConfirmed) refusals.accept(ms);
       if (!firstAnswers.hasAnswer) firstAnswers.note(answer, deps.clock());
     },
+    noteRefusal: async (index: number, authorization: string) => {
+      const id = `${run} ${chunk}.${index}`;
+      const { refusedIds, token } = deps;
+      if (!refusedIds.knows(id) && (await earlier()).get(index)?.why === 'refused') refusedIds.learn(id);
+      return refusedIds.note(id, authorization, token.workedAtMs(authorization));
+    },
     noteBody: () => deps.noteBody(run),
     retried: (reason: RetryReason) => requests.recordRetry(reason),
     note: (index: number, cell: Cell, answer: Answer) => {
@@ -177,6 +193,36 @@ function passDeps(
       );
     },
   };
+}
+
+/** Keeps the answers that were put back, for the ids that stay open. The ledger does not depend on it, so errors are only logged. */
+async function notePutBack(
+  { run, chunk }: ChunkTask,
+  claim: Claim,
+  { cells, putBack }: ChunkPass,
+  { ledger, log }: DeleteDeps,
+): Promise<void> {
+  const isOpen = (index: number) => !isSettled(cells[index]!);
+  const open = [...putBack].filter(([index]) => isOpen(index));
+  const found = new Map(
+    open.map(([index, { answer, why }]) => [
+      index,
+      { why, answered: describeAnswer(answer), excerpt: toExcerpt(answer) },
+    ]),
+  );
+  try {
+    await storePutBack(ledger.redis, run, chunk, { found, isOpen, isFirst: isFirstPass(claim) });
+  } catch (error) {
+    log.debug({ run, chunk, err: error }, 'answers that were put back were not stored');
+  }
+}
+
+function isFirstPass({ ledgerChunk }: Claim): boolean {
+  return ledgerChunk.passEndedAt === 0;
+}
+
+function describeAnswer(answer: Answer): string {
+  return answer.kind === 'status' ? `answered ${answer.status}` : 'no answer';
 }
 
 async function returnPassed(

@@ -17,8 +17,9 @@ import { withoutSecret } from '../token/fixed-token.ts';
 import { refusalWords } from '../token/said.ts';
 import type { Token } from '../token/token.ts';
 import type { RetryReason } from './meters.ts';
-import { namesLimit } from './named-limits.ts';
+import { namesLimit } from './named-codes.ts';
 import type { Belief, Moment, Refusals, Refused } from './refusals.ts';
+import { maxRefusals } from './refused-ids.ts';
 import type { TargetLimits } from './target-limits.ts';
 import { type Answer, type Fits, type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
 
@@ -46,6 +47,8 @@ export type DeleteIdDeps = {
   refusals: Pick<Refusals, 'moment' | 'haltOf'>;
   /** Judges a refusal of the id; see `Refusals.judge`. */
   judge(refused: Omit<Refused, 'id' | 'ms'>): Promise<Belief>;
+  /** Notes that this header was refused for the id. Returns how often that happened, or 0 as long as it may be about the token. */
+  noteRefusal(authorization: string): Promise<number>;
   random: () => number;
   /** The id as text. */
   idText(): string;
@@ -81,9 +84,15 @@ export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps):
   for (let n = 1; ; n++) {
     const found = await attempt(id, n === 1 ? first : null, deps);
     if (found === 'withheld') return { cell: openCell(id), mayResend: true, waitMs: 0 };
-    if (found !== 'try again') return conclude(id, found, deps);
-    const mayTryAgain = id.attempts < quickAttempts && deps.limits.mayRetry;
-    if (!mayTryAgain || !(await deps.wait(backoffMs(n, deps.random())))) return deferOrSettle(id, deps);
+    const waitMs = backoffMs(n, deps.random());
+    if (found === 'try again') {
+      const mayTryAgain = id.attempts < quickAttempts && deps.limits.mayRetry;
+      if (!mayTryAgain || !(await deps.wait(waitMs))) return deferOrSettle(id, deps);
+      continue;
+    }
+    const end = await conclude(id, found, deps);
+    if (end !== 'elsewhere') return end;
+    if (n >= quickAttempts || !(await deps.rest(waitMs))) return resendRefused(id, deps);
   }
 }
 
@@ -179,7 +188,7 @@ const waitsMs = {
   'ask later': (_asked: number, _random: number, [first = 0, second = first]: readonly number[]) => second,
 };
 
-function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): IdPassResult {
+async function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): Promise<IdPassResult | 'elsewhere'> {
   switch (verdict.kind) {
     case 'settle':
       return { cell: settle(verdict.outcome, id.attempts, codeOf(id.answer)), mayResend: false, waitMs: 0 };
@@ -219,23 +228,40 @@ function deferThrottled(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResu
   return { cell: openCell(id), mayResend: false, waitMs: waitDelayMs(timesMarked(id.marked), retryDelaysMs) };
 }
 
-/**
- * While the token is in doubt, the token decides when something is sent. If other requests with it get through, the id is sent again. The first times
- * this happens at once, because the next request may reach another server. Then it waits up to 10 s, as the refusal may be about this id alone.
- */
-function askForAnotherToken(id: OpenId, { token, random, retried, halt }: DeleteIdDeps): IdPassResult {
+/** While the token is in doubt, the token decides when something is sent. `elsewhere`: other requests with it get through. */
+async function askForAnotherToken(id: OpenId, deps: DeleteIdDeps): Promise<IdPassResult | 'elsewhere'> {
+  const { token, retried, halt } = deps;
   const resend: IdPassResult = { cell: openCell(id), mayResend: true, waitMs: 0 };
   if (id.answer.kind !== 'status') return resend;
-  const { authorization, headers, body } = id.answer;
-  const next = token.refused(authorization, refusalWords(headers, body, authorization));
+  const refusals = await deps.noteRefusal(id.answer.authorization);
+  if (refusals > 0) return deferRefused(id, refusals, deps);
+  const next = token.refused(id.answer.authorization, refusalWords(id.answer));
   if (typeof next !== 'string') {
     halt('credentials', next.halt);
     return resend;
   }
   retried('credentials');
+  return next === 'elsewhere' ? next : resend;
+}
+
+/**
+ * Sends an id again that was refused while others got through. In its first attempts the next request may reach another server. Then it waits up to
+ * 10 s, as the refusal may be about this id alone.
+ */
+function resendRefused(id: OpenId, { random }: DeleteIdDeps): IdPassResult {
   const times = timesMarked(id.marked) - quickAttempts;
-  if (next === 'again' || times <= 0) return resend;
+  if (times <= 0) return { cell: openCell(id), mayResend: true, waitMs: 0 };
   return { cell: openCell(id), mayResend: false, waitMs: backoffMs(times, random()) };
+}
+
+/** The API refuses this id with a token that others get through with: it is sent again a few times, and then has failed. */
+function deferRefused(id: OpenId, refusals: number, { random, retried }: DeleteIdDeps): IdPassResult {
+  if (refusals >= maxRefusals) {
+    const cell = settle(id.doubtful ? inDoubt('failed') : 'failed', refusals, codeOf(id.answer));
+    return { cell, mayResend: false, waitMs: 0 };
+  }
+  retried('credentials');
+  return { cell: openCell(id), mayResend: false, waitMs: backoffMs(refusals, random()) };
 }
 
 /** Halts the run after a long time in which the API could not be reached, or in which it has never answered. */

@@ -104,8 +104,7 @@ function resultOf(answer: Answer, resource: Resource, isLast: boolean, token: To
   if (outcome === 'deleted') return { found: 'there', words: `answered ${answer.status} again` };
   if (outcome === 'absent') return { found: 'gone', words: `answered ${answer.status}` };
   if (verdict.kind === 'credentials') {
-    const { authorization, headers, body } = answer;
-    const next = token.refused(authorization, refusalWords(headers, body, authorization));
+    const next = token.refused(answer.authorization, refusalWords(answer));
     if (typeof next !== 'string') return { why: 'credentials', words: next.halt };
     return isLast ? { why: 'credentials', words: refused } : null;
   }

@@ -6,7 +6,7 @@ import { findStatusFacts, isThrottling } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
 import type { Token } from '../token/token.ts';
 import type { PoolLimits } from './connection-pool.ts';
-import { namesLimit } from './named-limits.ts';
+import { namedBy, namesLimit } from './named-codes.ts';
 import { UsedUpLimit } from './used-up-limit.ts';
 import { type Answer, noContent } from './verdict.ts';
 
@@ -75,13 +75,13 @@ export function targetLimits(limiter: TargetLimiter, deps: TargetLimitsDeps): Ta
       token.sent(authorization);
       return limiter.recordSent(nowMs);
     },
-    recordAnswer: ({ epoch, wasClose }, answer, ms, { waitStatuses, hasFailed, authorization }) => {
+    recordAnswer: ({ epoch, wasClose, sentAt }, answer, ms, { waitStatuses, hasFailed, authorization }) => {
       const signal = toSignal(answer, waitStatuses);
       limiter.permits.recordAnswer(wasClose, signal === 'refused');
       if (signal === 'accepted' && usedUp.isWatched) usedUp.accepted(now() - ms);
       if (answer === noContent) {
         limiter.observe(epoch, 'accepted', ms, '');
-        token.accepted(authorization);
+        token.accepted(authorization, sentAt);
         return;
       }
       const isLifted = limiter.isReleased(epoch);
@@ -103,7 +103,7 @@ export function targetLimits(limiter: TargetLimiter, deps: TargetLimitsDeps): Ta
         hasFailed,
       );
       // A gateway may refuse because of the rate, or fail, before any server checks the token.
-      if (signal === 'accepted') token.accepted(authorization);
+      if (signal === 'accepted') token.accepted(authorization, sentAt);
     },
   };
 }
@@ -153,5 +153,8 @@ export function toSignal(answer: Answer, waitStatuses: ReadonlySet<number>): Sig
   if (answer === noContent) return 'accepted';
   if (answer.kind === 'not-sent') return 'unreachable';
   if (answer.kind === 'maybe-sent') return 'lost';
-  return waitStatuses.has(answer.status) || namesLimit(answer) ? 'refused' : findStatusFacts(answer.status).signal;
+  if (waitStatuses.has(answer.status)) return 'refused';
+  const named = namedBy(answer);
+  if (named !== null) return named === 'limit' ? 'refused' : 'nothing';
+  return findStatusFacts(answer.status).signal;
 }

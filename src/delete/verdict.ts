@@ -20,7 +20,7 @@ import {
   successStatus,
 } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
-import { namesLimit } from './named-limits.ts';
+import { namedBy, refusesToken } from './named-codes.ts';
 
 /** The `why` of an answer whose headers are larger than expunge reads; a code of undici. */
 export const headersTooLarge = 'UND_ERR_HEADERS_OVERFLOW';
@@ -188,7 +188,9 @@ function verdictOfWhole(answer: StatusAnswer, doubtful: boolean, table: VerdictT
     return misconfigured(wantsCertificateCode);
   // A definition can say that a 403 means absent. With this header it is still about the token.
   if (rule?.name != null && classifyStatus(status) === 'forbidden' && lacksScope(headers)) return withoutScope(status);
-  if (rule?.name != null && namesLimit(answer)) return { kind: 'wait', ambiguous: false };
+  const named = rule?.name == null ? null : namedBy(answer);
+  if (named === 'token') return { kind: 'credentials' };
+  if (named === 'limit') return { kind: 'wait', ambiguous: false };
   return verdictBy(rule?.meaning ?? 'failed', rule?.ambiguous ?? false, status, doubtful);
 }
 
@@ -278,7 +280,7 @@ export type Answer =
 /** A 204, shared by all requests to save allocations. A 204 with rate headers is an object of its own. */
 export const noContent: Answer = { kind: 'status', status: successStatus, headers: {}, body: '', authorization: '' };
 
-/** Whether the answer is a 401: another connection may lead to a server that accepts the token. */
+/** Whether the answer refuses the token: another connection may lead to a server that accepts it. */
 export function isTokenRefusal(answer: Answer | null): boolean {
-  return answer?.kind === 'status' && classifyStatus(answer.status) === 'unauthorized';
+  return answer?.kind === 'status' && refusesToken(answer);
 }

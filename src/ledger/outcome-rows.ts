@@ -6,6 +6,7 @@ import type { Chunk, Position, SettledRow } from '../model/row.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import {
+  type Cell,
   cellReader,
   decodeLedgerChunk,
   headerBytes,
@@ -13,8 +14,10 @@ import {
   type LedgerChunk,
   readCell,
   readSettledAt,
+  timesMarked,
 } from './cell.ts';
 import { decodeBlock, decodeChunk } from './manifest.ts';
+import { describePutBack, readPutBack } from './put-back.ts';
 import type { Run } from './run.ts';
 import { readNumbered } from './tally.ts';
 
@@ -29,7 +32,7 @@ export type OutcomeRow = {
   attempts: number;
   settledAt: string; // latest ISO time, to the second, at which the id was settled, never after the run's end; '' = not yet, or settled while reading
   code: string;
-  excerpt: string; // the server's error answer, or the first position of a duplicate
+  excerpt: string; // the server's error answer, the first position of a duplicate, or of an id without an outcome, its last answer in words
 };
 
 /** Rows with their positions, in input order. */
@@ -114,12 +117,30 @@ async function readExcerpts(
   chunk: Chunk,
   ledger: LedgerChunk,
 ): Promise<(string | null)[]> {
-  const excerpts: (string | null)[] = [];
+  const excerpts: (string | null)[] = await readPutBackTexts(redis, run, chunk.n, ledger.cells);
   const quoted = [...ledger.cells.keys()].filter((i) => isQuoted(ledger.cells[i]!));
   if (quoted.length === 0) return excerpts;
   const found = await redis.hmget(keys.details(run.id), ...quoted.map((i) => `${chunk.n}.${i}`));
   for (const [at, i] of quoted.entries()) excerpts[i] = found[at]!;
   return excerpts;
+}
+
+/** By index: the last answer of an id that has no outcome yet, in words. */
+export async function readPutBackTexts(
+  redis: RedisClient,
+  run: Run,
+  chunk: number,
+  cells: readonly Cell[],
+): Promise<string[]> {
+  const texts: string[] = [];
+  if (!cells.some(isMarkedBefore)) return texts;
+  for (const [index, answer] of await readPutBack(redis, run.id, chunk))
+    if (!isSettled(cells[index]!)) texts[index] = describePutBack(answer);
+  return texts;
+}
+
+function isMarkedBefore(cell: Cell): boolean {
+  return !isSettled(cell) && timesMarked(cell) > 0;
 }
 
 function isQuoted(cell: number): boolean {

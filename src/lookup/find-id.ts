@@ -1,7 +1,14 @@
 import { cutId } from '../input/spool-files.ts';
 import { type Cell, isDoubtful, isMarked, isSettled } from '../ledger/cell.ts';
 import { decodeBlock, decodeChunk, indexOfId } from '../ledger/manifest.ts';
-import { decodeLedger, type OutcomeRow, present, rowsOfBlock, rowsOfChunk } from '../ledger/outcome-rows.ts';
+import {
+  decodeLedger,
+  type OutcomeRow,
+  present,
+  readPutBackTexts,
+  rowsOfBlock,
+  rowsOfChunk,
+} from '../ledger/outcome-rows.ts';
 import { isFinalized, type Run } from '../ledger/run.ts';
 import { readNumbered } from '../ledger/tally.ts';
 import { hasExcerpt } from '../model/outcome.ts';
@@ -73,10 +80,12 @@ async function readSent(redis: RedisClient, run: Run, { n, manifest, index }: Pl
   const chunk = decodeChunk(n, manifest);
   const ledger = decodeLedger(run, chunk, value!);
   const row = rowsOfChunk(run, chunk, ledger, []).rows[index]!;
-  const excerpt = hasExcerpt(row.outcome) ? await redis.hget(keys.details(run.id), `${n}.${index}`) : null;
   const cell = ledger.cells[index]!;
+  const excerpt = isSettled(cell)
+    ? hasExcerpt(row.outcome) && (await redis.hget(keys.details(run.id), `${n}.${index}`))
+    : (await readPutBackTexts(redis, run, n, ledger.cells))[index];
   const isOpen = !isFinalized(run.state) && !isSettled(cell);
-  return { ...row, excerpt: excerpt ?? '', open: isOpen ? await readOpen(redis, run, n, cell) : null };
+  return { ...row, excerpt: excerpt || '', open: isOpen ? await readOpen(redis, run, n, cell) : null };
 }
 
 async function readOpen(redis: RedisClient, run: Run, chunk: number, cell: Cell): Promise<OpenId> {

@@ -67,7 +67,7 @@ const table = {
   }),
   unauthorized: row('401', 'credentials', {
     signal: 'nothing',
-    actions: ['halt'],
+    actions: ['failed', 'halt'],
     why: 'it speaks about the token, not about the id',
   }),
   barred: row('402, 407, 451', 'halt'),

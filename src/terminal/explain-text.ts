@@ -48,6 +48,7 @@ function sentence(text: string): string {
 /** The answer of the API, or why there was none. */
 function excerptLines({ excerpt, outcome, status }: FoundRow): string[] {
   if (excerpt === '' || outcome === 'duplicate') return [];
+  if (isPutBack({ outcome, excerpt })) return [sentence(excerpt)];
   return [`${status === null ? 'The last error' : 'It answered'}: ${visibleLine(excerpt)}`];
 }
 
@@ -79,11 +80,19 @@ const reasons: Record<Outcome, (row: FoundRow, run: RunFacts) => string> = {
     `A ${status} after a request that may have been executed: it is gone, but no success confirms that this run deleted it.${doubtText(doubt)}`,
   failed: failedText,
   unknown: (row, { doubt }) => `${unknownText(row)}${doubtText(doubt)}`,
-  not_attempted: () => 'The run was cancelled before any attempt: it was never sent.',
+  not_attempted: (row) =>
+    isPutBack(row)
+      ? 'The run was cancelled before any attempt that counts. It was sent at least once.'
+      : 'The run was cancelled before any attempt: it was never sent.',
   rejected: ({ code }) => `The row holds no id that is safe to send (${code}): it was never sent.`,
   duplicate: ({ excerpt }) => `The id is listed earlier (${excerpt}) and was sent once.`,
   protected: () => '--protect listed the id: it was never sent.',
 };
+
+/** Whether its excerpt is about an answer that is not its outcome. */
+function isPutBack({ outcome, excerpt }: Pick<FoundRow, 'outcome' | 'excerpt'>): boolean {
+  return (outcome === 'pending' || outcome === 'not_attempted') && excerpt !== '';
+}
 
 function isGone(status: number | null): boolean {
   return status === null || findStatusFacts(status).meaning === 'gone';
@@ -134,22 +143,30 @@ function inAll({ attempts }: FoundRow): string {
 const notSending: Partial<Record<RunState, string>> = {
   preparing: 'The list is still being written to Redis: nothing was sent.',
   planned: 'The run has not started: nothing was sent.',
-  paused: 'Nothing is sent while the run is paused.',
-  halted: 'Nothing is sent while the run is halted.',
+  paused: 'Nothing is sent while the run is paused, until the command resume continues it.',
+  halted: 'Nothing is sent while the run is halted, until the command resume continues it.',
   cancelling: 'The run is being cancelled: nothing more is sent.',
 };
 
-function pendingText({ state }: RunFacts, { attempts, open }: FoundRow, now: number): string {
-  const parts = [notSending[state] ?? '', open === null ? '' : openText(attempts, open, now)];
-  return parts.filter(Boolean).join(' ');
+function pendingText({ state }: RunFacts, row: FoundRow, now: number): string {
+  const stopped = notSending[state] ?? '';
+  if (row.open === null) return stopped;
+  // What is due in a run that sends nothing is not sent then.
+  const open = stopped === '' ? row.open : { ...row.open, nextTryAt: null };
+  return [stopped, openText(row, open, now)].filter(Boolean).join(' ');
 }
 
-function openText(attempts: number, { isInFlight, inDoubt, nextTryAt }: OpenId, now: number): string {
+function openText(row: FoundRow, { isInFlight, inDoubt, nextTryAt }: OpenId, now: number): string {
   const doubt = inDoubt
     ? ' In doubt: an earlier request may have been executed, so a 404 would be gone_unconfirmed.'
     : '';
   if (isInFlight) return `A request for it is in flight, or its process was killed.${doubt}`;
-  const tried = attempts === 0 ? 'It waits for its first attempt' : `It waits after ${plural(attempts, 'attempts')}`;
+  const tried = `It waits ${triedText(row)}`;
   const next = nextTryAt === null ? '' : `: next try at ${timeOfDay(Math.max(now, nextTryAt), now)}`;
   return `${tried}${next}.${doubt}`;
+}
+
+function triedText(row: FoundRow): string {
+  if (row.attempts > 0) return `after ${plural(row.attempts, 'attempts')}`;
+  return isPutBack(row) ? 'after it was sent at least once' : 'for its first attempt';
 }

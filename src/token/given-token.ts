@@ -1,5 +1,5 @@
 import type { Token, TokenRefusal } from './token.ts';
-import { describeDoubt, refusedWords, TokenInUse } from './token-in-use.ts';
+import { describeAccepted, describeDoubt, refusedWords, TokenInUse } from './token-in-use.ts';
 
 const readAgainAfterMs = 1_000;
 
@@ -51,8 +51,12 @@ export class GivenToken implements Token {
     this.#inUse.sent(authorization);
   }
 
-  accepted(authorization: string): void {
-    if (this.#inUse.accepted(authorization)) this.#changed();
+  workedAtMs(authorization: string): number {
+    return this.#inUse.workedAtMs(authorization);
+  }
+
+  accepted(authorization: string, sentAtMs: number): void {
+    if (this.#inUse.noteAccepted(authorization, sentAtMs)) this.#changed();
   }
 
   refused(authorization: string, said: string): TokenRefusal {
@@ -83,9 +87,10 @@ export class GivenToken implements Token {
   /** Buries a new token: none of its requests got through. The previous token continues if it still works. */
   #bury(): TokenRefusal {
     const isLast = !this.#inUse.hasBefore;
+    const { accepted } = this.#inUse;
     this.#inUse.dropLatest();
     if (!isLast) return 'again';
-    this.#refusedForGood = refusedWords(`the token from ${this.source}`, this.#said);
+    this.#refusedForGood = `${refusedWords(`the token from ${this.source}`, this.#said)}${describeAccepted(accepted)}`;
     this.#failed(this.#refusedForGood);
     return { halt: this.#refusedForGood };
   }

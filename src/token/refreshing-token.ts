@@ -60,7 +60,7 @@ export class RefreshingToken implements Token {
   #pending: Promise<void> | null = null;
   #askTimer: NodeJS.Timeout | undefined;
   #askAtMs = 0;
-  #said = ''; // the API's reason for refusing the held token
+  #said = ''; // the answer that refused the held token, in words
   #lastError = ''; // error of the last request
   #failures = 0; // number in a row
   #failedRefreshes = 0;
@@ -114,8 +114,12 @@ export class RefreshingToken implements Token {
     this.#inUse.sent(authorization);
   }
 
-  accepted(authorization: string): void {
-    const isBack = this.#inUse.accepted(authorization);
+  workedAtMs(authorization: string): number {
+    return this.#inUse.workedAtMs(authorization);
+  }
+
+  accepted(authorization: string, sentAtMs: number): void {
+    const isBack = this.#inUse.noteAccepted(authorization, sentAtMs);
     const held = this.#held;
     if (held !== null && held.refusal !== null && authorization === held.header) {
       held.refusal = null;
@@ -272,7 +276,7 @@ export class RefreshingToken implements Token {
   }
 
   #tryWithoutTheSame(): void {
-    const reason = `${this.source} keeps giving the token that the API refused (401)${this.#said && `: ${this.#said}`}`;
+    const reason = `${this.source} keeps giving the token that the API refused${this.#said && ` (${this.#said})`}`;
     if (++this.#sameAgain >= maxSameToken) this.#giveUp(reason);
     else this.#tryLater(reason, null);
   }

@@ -95,14 +95,14 @@ export function isHopeless({ early, young }: RefusalHistory): boolean {
   return early >= 2 * maxEarly || young >= 2 * maxYoung;
 }
 
-/** Describes why giving up is right. `hadWorked`: the API accepted the last token before it refused it. `said`: the API's own words, or ''. */
+/** Describes why giving up is right. `hadWorked`: the API accepted the last token before it refused it. `said`: its answer in words, or ''. */
 export function describeRefusals(hadWorked: boolean, said: string): string {
   const oneLive =
     'this authorization server seems to keep only one live token per client: another process took one; ' +
     'give each process its own client, or share one token with --token-file';
-  const saying = said && `, saying "${said}"`;
+  const saying = said && ` (${said})`;
   if (hadWorked)
-    return `the API refused one fresh token after the other (401)${saying}, although they had worked: ${oneLive}`;
+    return `the API refused one fresh token after the other${saying}, although they had worked: ${oneLive}`;
   const advice = 'it may not be meant for this API (see EXPUNGE_SCOPE and EXPUNGE_TOKEN_AUDIENCE)';
-  return `the API refused a fresh token again and again (401)${saying}: ${advice}, or ${oneLive}`;
+  return `the API refused a fresh token again and again${saying}: ${advice}, or ${oneLive}`;
 }

@@ -1,5 +1,7 @@
+import { plural } from '../format.ts';
+
 /**
- * The meaning of a 401 for the token it was sent with. 'elsewhere': other requests with this token get through, so one server is in trouble. 'again':
+ * The meaning of a refusal for the token that was sent. 'elsewhere': other requests with this token get through, so one server is in trouble. 'again':
  * the token is in doubt, and is occasionally asked again. 'dead': it was asked again for long enough, and no request got through.
  */
 export type Refusal = 'elsewhere' | 'again' | 'dead';
@@ -8,8 +10,9 @@ export type Refusal = 'elsewhere' | 'again' | 'dead';
 type Trial = {
   readonly header: string;
   expiresAtMs: number;
-  /** Whether a request with it got through. */
-  hasWorked: boolean;
+  /** How many requests with it got through, and when the last of these was sent. */
+  accepted: number;
+  workedAtMs: number;
   /** Refusals in a row. */
   refusals: number;
   /** Since when nothing gets through, including with earlier headers that never worked; null: something does. */
@@ -26,13 +29,13 @@ const doubtAfterMs = 2_000; // applies to fewer requests, but to three at least
 const patienceMs = 8_000;
 const minRefusals = 5;
 const firstWaitMs = 100;
-const maxWaitMs = 1_000;
+const maxWaitMs = 2_000;
 
 /**
  * The header that requests are sent with. A 401 alone does not prove that a token is dead: an API may learn late of a new one, and one of its servers
  * may refuse tokens that the others accept. So a token that refusals put in doubt is asked again, with one request at a time and growing waits. As
  * soon as one gets through, all requests are sent again. If none gets through for 8 s, after at least five refusals, the token is dead. That takes at
- * most 20 requests in addition to those in flight.
+ * most 18 requests in addition to those in flight.
  *
  * A new token is tried in the same way while the previous token still works: all other requests are sent with the previous one.
  */
@@ -57,7 +60,17 @@ export class TokenInUse {
   }
 
   get hasWorked(): boolean {
-    return this.#latest?.hasWorked ?? false;
+    return this.accepted > 0;
+  }
+
+  /** How many requests with the latest header got through. */
+  get accepted(): number {
+    return this.#latest?.accepted ?? 0;
+  }
+
+  /** When the last request with this header that got through was sent; -∞: none did, or it is no longer in use. */
+  workedAtMs(header: string): number {
+    return this.#trialOf(header)?.workedAtMs ?? Number.NEGATIVE_INFINITY;
   }
 
   /** The time for which no request with it has got through, in ms. */
@@ -84,10 +97,10 @@ export class TokenInUse {
     }
     const [replaced, held] = [this.#latest, this.#before ?? this.#latest];
     const isReplacedForRefusals = this.isDoubted;
-    this.#before = this.#isUsable(held) && held.hasWorked && held.askAtMs === null ? held : null;
+    this.#before = this.#isUsable(held) && held.accepted > 0 && held.askAtMs === null ? held : null;
     const isTried = this.#before !== null || isReplacedForRefusals;
     this.#latest = newTrial(header, expiresAtMs, isTried ? this.#clock() : null);
-    if (isReplacedForRefusals && !replaced!.hasWorked) this.#latest.refusedSinceMs = replaced!.refusedSinceMs;
+    if (isReplacedForRefusals && replaced!.accepted === 0) this.#latest.refusedSinceMs = replaced!.refusedSinceMs;
   }
 
   /** Stops using the latest token; the previous one stays, if it is still in use. */
@@ -112,11 +125,12 @@ export class TokenInUse {
     if (latest?.header === header && latest.askAtMs !== null) this.#askLater(latest);
   }
 
-  /** Notes that a request with this header got through. Returns true if all requests may be sent again. */
-  accepted(header: string): boolean {
+  /** Notes that a request with this header, which was sent at `sentAtMs`, got through. Returns true if all requests may be sent again. */
+  noteAccepted(header: string, sentAtMs: number): boolean {
     const trial = this.#trialOf(header);
     if (trial === null) return false;
-    trial.hasWorked = true;
+    trial.accepted++;
+    if (sentAtMs > trial.workedAtMs) trial.workedAtMs = sentAtMs;
     trial.refusals = 0;
     trial.refusedSinceMs = null;
     if (trial.askAtMs === null) return false;
@@ -125,7 +139,7 @@ export class TokenInUse {
     return true;
   }
 
-  /** Notes that the API answered 401 to a request with this header. */
+  /** Notes that the API refused this header. */
   refused(header: string): Refusal {
     const trial = this.#trialOf(header);
     if (trial === null) return 'again'; // another token has replaced it
@@ -163,8 +177,8 @@ export class TokenInUse {
     return this.#before?.header === header ? this.#before : null;
   }
 
-  #isOneServer({ hasWorked, refusals, refusedSinceMs }: Trial): boolean {
-    if (!hasWorked || refusals >= doubtAfterRefusals) return false;
+  #isOneServer({ accepted, refusals, refusedSinceMs }: Trial): boolean {
+    if (accepted === 0 || refusals >= doubtAfterRefusals) return false;
     return refusals < 3 || this.#clock() - refusedSinceMs! < doubtAfterMs;
   }
 
@@ -175,16 +189,35 @@ export class TokenInUse {
 
 function newTrial(header: string, expiresAtMs: number, askAtMs: number | null): Trial {
   const askingSinceMs = askAtMs ?? 0;
-  return { header, expiresAtMs, askAtMs, askingSinceMs, hasWorked: false, refusals: 0, refusedSinceMs: null, asked: 0 };
+  return {
+    header,
+    expiresAtMs,
+    askAtMs,
+    askingSinceMs,
+    accepted: 0,
+    workedAtMs: Number.NEGATIVE_INFINITY,
+    refusals: 0,
+    refusedSinceMs: null,
+    asked: 0,
+  };
 }
 
-/** Describes for people why nothing is sent while a token is in doubt. `said`: the words of the API, or ''. */
+/** Describes for people why nothing is sent while a token is in doubt. `said`: the answer of the API in words, or ''. */
 export function describeDoubt(inUse: TokenInUse, said: string): string {
   const seconds = Math.ceil(inUse.waitMs / 1_000);
   return `${refusedWords('the token', said)}; asking again with the same one in ${seconds} s`;
 }
 
-/** Describes a refusal for people: `the API refused the token (401): Token used before issued`. */
+/** Describes a refusal for people: `the API refused the token (401: Token used before issued)`. */
 export function refusedWords(what: string, said: string): string {
-  return `the API refused ${what} (401)${said && `: ${said}`}`;
+  return `the API refused ${what}${said && ` (${said})`}`;
+}
+
+/** What got through with a token before it was refused for good, and what to do if only some objects are refused. '' if nothing did. */
+export function describeAccepted(requests: number): string {
+  if (requests === 0) return '';
+  return (
+    `; ${plural(requests, 'requests')} got through with it before. If the API refuses it for the last ids only, cancel the run and retry it with ` +
+    '--on-status 401=failed'
+  );
 }

@@ -7,14 +7,15 @@ export type Token = {
   /** Notes that a request with this header is being sent. Called for each request. */
   sent(authorization: string): void;
   /**
-   * Notes that the API answered 401 to this header, with the words `said`, or ''. 'again': the id may be sent again, as soon as
-   * `authorization` has a
+   * Notes that the API refused this header; `said`: its answer in words, or ''. 'again': the id may be sent again, as soon as `authorization` has a
    * header. 'elsewhere': other requests with it get through, so one server is in trouble, and the id may be sent again a little later. Otherwise
    * returns the reason why the run must halt.
    */
   refused(authorization: string, said: string): TokenRefusal;
-  /** Notes that a request with this header got through to the API, so it works. Called for each such answer. */
-  accepted(authorization: string): void;
+  /** Notes that a request with this header, which was sent at `sentAtMs` by its clock, got through to the API. Called for each such answer. */
+  accepted(authorization: string, sentAtMs: number): void;
+  /** When the last request with this header that got through was sent, in ms by its clock; -∞: none did, or the header is no longer in use. */
+  workedAtMs(authorization: string): number;
   /** Why there is no token now, or ''. */
   readonly waiting: string;
   /** The number of tokens that replaced another one. */

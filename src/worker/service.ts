@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { maxWaitMs } from '../delete/chunk-pass.ts';
 import type { DeleteDeps } from '../delete/delete-chunk.ts';
 import { RequestMeter } from '../delete/meters.ts';
+import { RefusedIds } from '../delete/refused-ids.ts';
 import { noteHistory } from '../history/history.ts';
 import { shareForm } from '../ledger/answer-forms.ts';
 import { storeBodies } from '../ledger/bodies.ts';
@@ -125,6 +126,7 @@ export function openService(
     senders: perResource(() => sender),
     meters,
     wakers,
+    refusedIds: new RefusedIds(clock),
     basePath: new URL(target.baseUrl).pathname.replace(/\/$/, ''),
     clock,
     sleep: (ms, ended) => sleep(ms, true, { signal: ended }).catch(() => false),

@@ -6,17 +6,22 @@ import type { AtEnd } from './harness.ts';
 /** A server that answers each DELETE as it is told to, and the paths it was asked for. */
 export type DeleteServer = { url: string; seen: string[] };
 
-/** `statusOf`: the status for a path, of which this is the nth request, counted from 1. */
+/** An answer: its status, or all of it. Without a body, `answer 404` is the body of a 404. */
+export type Told = number | { status: number; body: string; headers?: Record<string, string> };
+
+/** `answerTo`: the answer for a path, of which this is the nth request, counted from 1. */
 export async function openDeleteServer(
   atEnd: AtEnd,
-  statusOf: (path: string, nth: number) => number | Promise<number>,
+  answerTo: (path: string, nth: number, authorization: string) => Told | Promise<Told>,
 ): Promise<DeleteServer> {
   const seen: string[] = [];
   const server = createServer(async (request, response) => {
     const path = request.url!;
     seen.push(path);
-    const status = await statusOf(path, seen.filter((one) => one === path).length);
-    response.writeHead(status).end(status === 204 ? undefined : `answer ${status}`);
+    const nth = seen.filter((one) => one === path).length;
+    const told = await answerTo(path, nth, request.headers.authorization ?? '');
+    const { status, body, headers = {} } = typeof told === 'number' ? { status: told, body: `answer ${told}` } : told;
+    response.writeHead(status, headers).end(status === 204 ? undefined : body);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -113,14 +113,19 @@ describe.concurrent('reading the limiter of a target', () => {
     const request = { waitStatuses: new Set<number>(), hasFailed: false, authorization: 'Bearer t' };
     const pauses: string[] = [];
     const limits = targetLimits(target, { token, now: Date.now, onLongThrottle: (why) => pauses.push(why) });
-    limits.recordAnswer({ epoch: before, wasClose: false }, answer, 10, request);
+    limits.recordAnswer({ epoch: before, wasClose: false, sentAt: 0 }, answer, 10, request);
     await until('it is held for everybody', async () => (await readTargetState(redis, fp))?.hold);
     expect([target.throttledMs > 3_000_000, pauses.length]).toEqual([true, 1]);
     await releaseTarget(redis, fp, { who: 'ana', reason: '', at: 1 });
     await until('it goes on', () => target.throttledMs === 0);
-    limits.recordAnswer({ epoch: before, wasClose: false }, answer, 10, request);
+    limits.recordAnswer({ epoch: before, wasClose: false, sentAt: 0 }, answer, 10, request);
     expect([target.throttledMs, pauses.length]).toEqual([0, 1]);
-    limits.recordAnswer({ epoch: target.recordSent(performance.now()), wasClose: false }, answer, 10, request);
+    limits.recordAnswer(
+      { epoch: target.recordSent(performance.now()), wasClose: false, sentAt: 0 },
+      answer,
+      10,
+      request,
+    );
     expect([target.throttledMs > 3_000_000, pauses.length]).toEqual([true, 2]);
   });
 

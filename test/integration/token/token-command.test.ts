@@ -85,7 +85,7 @@ describe.concurrent('a token command', () => {
     const token = open({ ...none, tokenCommand });
     await token.start();
     file('token', 't2');
-    token.accepted('Bearer t1');
+    token.accepted('Bearer t1', 0);
     for (let n = 0; n < 10; n++) token.refused('Bearer t1', '');
     await until('it may be sent again', () => token.authorization());
     token.sent('Bearer t1');

@@ -36,7 +36,7 @@ describe.concurrent('a token file', () => {
     now = 2_000;
     expect([token.authorization(), token.refreshes]).toEqual(['Bearer c', 2]);
     for (; now < 10_000; now += 1_000) expect(token.refused('Bearer c', '')).toBe('again');
-    expect(token.refused('Bearer c', '')).toEqual({ halt: `the API refused the token from the file ${path} (401)` });
+    expect(token.refused('Bearer c', '')).toEqual({ halt: `the API refused the token from the file ${path}` });
     file('token', 'd\n');
     now += 1_000;
     expect([token.authorization(), token.refused('Bearer c', '')]).toEqual(['Bearer d', 'again']);

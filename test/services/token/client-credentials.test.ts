@@ -88,7 +88,7 @@ describe.concurrent('client credentials', () => {
     const token = open();
     await token.start();
     const old = token.authorization()!;
-    token.accepted(old);
+    token.accepted(old, 0);
     sandbox.revokeTokens();
     sandbox.tokenFaults = { latencyMs: 100 };
     const statuses = await Promise.all(
@@ -236,7 +236,7 @@ describe.concurrent('a server that keeps one live token', () => {
           continue;
         }
         token.sent(header);
-        if ((await useApi(header)) !== 401) token.accepted(header);
+        if ((await useApi(header)) !== 401) token.accepted(header, 0);
         else {
           const end = token.refused(header, '');
           if (typeof end !== 'string') halted = end.halt;
@@ -262,7 +262,7 @@ describe.concurrent('a server that keeps one live token', () => {
         }
         token.sent(header);
         if ((await useApi(header)) === 401) ends.add(token.refused(header, ''));
-        else token.accepted(header);
+        else token.accepted(header, 0);
       }
     };
     await Promise.all(Array.from({ length: 8 }, use));

@@ -149,7 +149,7 @@ class Play {
 
   #answer({ process, epoch, wasClose, sentAt, reply }: Request): void {
     process.inFlight--;
-    process.limits.recordAnswer({ epoch, wasClose }, answerOf(reply!), this.#now - sentAt, request);
+    process.limits.recordAnswer({ epoch, wasClose, sentAt }, answerOf(reply!), this.#now - sentAt, request);
   }
 }
 

@@ -5,6 +5,7 @@ import { FirstAnswers } from '../../../src/delete/first-answers.ts';
 import { Gate } from '../../../src/delete/gate.ts';
 import { RequestMeter, RunMeter } from '../../../src/delete/meters.ts';
 import { Refusals } from '../../../src/delete/refusals.ts';
+import { RefusedIds } from '../../../src/delete/refused-ids.ts';
 import { RunRequestQueue } from '../../../src/delete/run-request-queue.ts';
 import type { TargetRequest } from '../../../src/delete/send-delete.ts';
 import type { TargetLimits } from '../../../src/delete/target-limits.ts';
@@ -68,6 +69,7 @@ function openWork(cells: number[], odd: Odd = {}) {
     meters,
     wakers: new Set(),
     token: givenToken(),
+    refusedIds: new RefusedIds(clock),
     basePath: '/base',
     retryDelaysMs: [5_000, 30_000],
     unreachableTimeoutMs: 60_000,

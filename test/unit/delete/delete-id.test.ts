@@ -173,16 +173,41 @@ describe('no attempt is used', () => {
     expect(refused).toEqual(['Bearer t']);
   });
 
-  test('by one server that refuses a token which others take: the id goes again, the fourth time a little later', async () => {
+  test('by one server that refuses a token which others take: the id goes again, each time a little later', async () => {
     const token = givenToken({ refused: () => 'elsewhere' });
     const sentTimes = (times: number) => {
       let cell = markedAfter(0);
       for (let n = 1; n < times; n++) cell = mark(unmark(cell, 0, false));
-      return endOf(cell, [status(401)], { token });
+      return endOf(cell, [status(401), status(401), status(401), status(204)], { token });
     };
-    expect(await sentTimes(3)).toMatchObject({ end: 'open ×0', again: true, waitMs: 0, retried: ['credentials'] });
+    const retried = Array(3).fill('credentials');
+    expect(await sentTimes(3)).toMatchObject({ end: 'open ×0', again: true, waitMs: 0, waits: [400, 800], retried });
     expect(await sentTimes(4)).toMatchObject({ end: 'open ×0', again: false, waitMs: 400, halts: [] });
     expect(await sentTimes(20)).toMatchObject({ end: 'open ×0', again: false, waitMs: 10_000, halts: [] });
+  });
+
+  test('by a token that is refused for this id alone, until it has failed', async () => {
+    const asked: string[] = [];
+    const token = givenToken({
+      refused: (header) => {
+        asked.push(header);
+        return 'again';
+      },
+    });
+    const refusedTimes = (times: number, marked = markedAfter(1)) =>
+      endOf(marked, [status(401)], { token, noteRefusal: async () => times });
+    expect(await refusedTimes(3)).toMatchObject({
+      end: 'open ×1',
+      again: false,
+      waitMs: 1_600,
+      retried: ['credentials'],
+    });
+    expect(await refusedTimes(7)).toMatchObject({ end: 'open ×1', again: false, waitMs: 10_000 });
+    expect(await refusedTimes(8)).toMatchObject({ end: 'failed http_401 ×8', again: false, waitMs: 0, retried: [] });
+    expect(await refusedTimes(8, markedAfter(1, true))).toMatchObject({ end: 'unknown http_401 ×8' });
+    expect(asked).toEqual([]); // the token is not blamed
+    expect(await refusedTimes(0)).toMatchObject({ end: 'open ×1', again: true });
+    expect(asked).toEqual(['Bearer t']);
   });
 
   test('by a token that is refused for good, which halts the run', async () => {

@@ -120,6 +120,7 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
     closed: closed.signal,
     shouldYield: () => false,
     update,
+    noteRefusal: async () => 0,
     noteBody: () => {},
     measure: (answer, ms) => void measured.push(`${answer.kind === 'status' ? answer.status : answer.kind} ${ms}`),
     note: (index, cell, answer) =>

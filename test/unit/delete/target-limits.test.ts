@@ -27,7 +27,7 @@ function toldOf(answer: Answer, onStatus = '', onUnreadableWait: (value: string)
     onUnreadableWait,
   });
   limits.recordAnswer(
-    { epoch: 0, wasClose: false },
+    { epoch: 0, wasClose: false, sentAt: 0 },
     answer,
     1,
     sentRequest({ waitStatuses: waitStatuses(makeVerdictTable(onStatus)) }),
@@ -103,7 +103,7 @@ function openTelling({ isReleased = false } = {}) {
     onLongThrottle: (why) => void told.push(`too long: ${why}`),
   });
   const request = sentRequest({ waitStatuses: new Set([429]) });
-  const record = (answer: Answer) => limits.recordAnswer({ epoch: 7, wasClose: false }, answer, 30, request);
+  const record = (answer: Answer) => limits.recordAnswer({ epoch: 7, wasClose: false, sentAt: 0 }, answer, 30, request);
   const passMs = (ms: number) => {
     nowMs += ms;
   };
@@ -284,7 +284,7 @@ function recordOf(limiter: TargetLimiter, answer: Answer, hasFailed: boolean): v
     now: () => 0,
     onLongThrottle: () => {},
   });
-  limits.recordAnswer({ epoch: 0, wasClose: false }, answer, 1, sentRequest({ hasFailed }));
+  limits.recordAnswer({ epoch: 0, wasClose: false, sentAt: 0 }, answer, 1, sentRequest({ hasFailed }));
 }
 
 function openTargetLimiter(): TargetLimiter {

@@ -61,7 +61,7 @@ describe('an answer', () => {
   it.each([
     ['Bearer realm="x", error="insufficient_scope", scope="delete"', 'halt forbidden'],
     ['Bearer error=insufficient_scope', 'halt forbidden'],
-    ['Bearer error="invalid_token"', 'failed'],
+    ['Bearer error="invalid_token"', 'credentials'],
     ['Bearer error_description="no insufficient_scope here"', 'failed'],
   ])('403 with WWW-Authenticate %s means %s', (header, means) => {
     expect(wordOf(answered(403, { 'www-authenticate': header }), false)).toBe(means);
@@ -159,7 +159,7 @@ describe('--on-status', () => {
       '500 cannot be absent: it says nothing about whether the object is there; it can be failed, retry, wait, halt',
     ],
     ['501=absent', '501 cannot be absent: it says nothing about whether the object is there; it can be failed, retry'],
-    ['401=wait', '401 cannot be wait: it speaks about the token, not about the id; it can be halt'],
+    ['401=wait', '401 cannot be wait: it speaks about the token, not about the id; it can be failed, halt'],
     ['429=failed', '429 cannot be failed: no id is lost to a rate limit; it can be wait, halt'],
     ['404=wait', '404 cannot be wait: waiting would never end; it can be failed, absent, retry, halt'],
     ['404=failed,404=retry', '404 is given twice'],

@@ -74,12 +74,18 @@ describe('why an id has its outcome', () => {
 
 describe('what an id without an outcome waits for', () => {
   const pending = { outcome: 'pending', status: null, code: '', settledAt: '', attempts: 0 } as const;
-  it.each<[state: 'running' | 'paused' | 'planned', attempts: number, open: OpenId, words: string]>([
+  it.each<[state: 'running' | 'paused' | 'halted' | 'planned', attempts: number, open: OpenId, words: string]>([
     ['running', 0, open, 'It waits for its first attempt.'],
     ['running', 0, { ...open, isInFlight: true }, 'A request for it is in flight, or its process was killed.'],
     ['running', 3, { ...open, nextTryAt: now + 90_000 }, 'It waits after 3 attempts: next try at '],
     ['running', 1, { ...open, inDoubt: true }, 'after 1 attempt. In doubt: an earlier request may have been executed'],
-    ['paused', 0, open, 'Nothing is sent while the run is paused. It waits for its first attempt.'],
+    [
+      'paused',
+      0,
+      { ...open, nextTryAt: now + 90_000 },
+      'while the run is paused, until the command resume continues it. It waits for its first attempt.',
+    ],
+    ['halted', 2, { ...open, nextTryAt: now }, 'until the command resume continues it. It waits after 2 attempts.'],
     ['planned', 0, open, 'The run has not started: nothing was sent.'],
   ])('%s after %i attempts, %o', (state, attempts, of, words) => {
     expect(because({ ...pending, attempts, open: of }, { state })).toContain(words);

@@ -170,14 +170,14 @@ describe('a token that the API refuses', () => {
     const { token, calls, pass, start } = opened;
     await start();
     await pass(5_000);
-    token.accepted('Bearer t1');
+    token.accepted('Bearer t1', 0);
     expect(await refuse(opened, 'Bearer t1')).toBe('again');
     for (let i = 0; i < 1_000; i++) expect(token.refused('Bearer t1', '')).toBe('again');
     expect(token.authorization()).toBeNull();
-    expect(token.waiting).toBe('the API refused the token (401), getting another');
+    expect(token.waiting).toBe('the API refused the token, getting another');
     await pass(10);
     expect([calls.length, token.authorization()]).toEqual([2, 'Bearer t2']);
-    token.accepted('Bearer t2');
+    token.accepted('Bearer t2', 0);
     for (let i = 0; i < 1_000; i++) expect(token.refused('Bearer t1', '')).toBe('again');
     await pass(1_000);
     expect([calls.length, token.authorization()]).toEqual([2, 'Bearer t2']);
@@ -205,23 +205,21 @@ describe('a token that the API refuses', () => {
   it('when it is young and never worked is asked again with growing waits, and not replaced for 5 s', async () => {
     const opened = open((n) => issued(n));
     await opened.start();
-    const asked = await askInVain(opened, 5_000, 'Token used before issued');
-    expect(asked).toEqual({ halt: null, requests: 8, spent: 5_000 });
+    const asked = await askInVain(opened, 5_000, '401: Token used before issued');
+    expect(asked).toEqual({ halt: null, requests: 6, spent: 5_000 });
     expect(opened.calls).toHaveLength(1);
     expect(opened.token.waiting).toMatch(
-      /^the API refused the token \(401\): Token used before issued; asking again with the same one in [12] s$/,
+      /^the API refused the token \(401: Token used before issued\); asking again with the same one in [12] s$/,
     );
-    opened.token.accepted('Bearer t1');
+    opened.token.accepted('Bearer t1', 0);
     expect([opened.token.authorization(), opened.token.waiting]).toEqual(['Bearer t1', '']);
   });
 
   it('as well as the next one is hopeless within 10 s and 20 requests: perhaps it is not meant for this API', async () => {
     const opened = open((n) => issued(n));
     await opened.start();
-    const { halt, requests, spent } = await askInVain(opened, 20_000, 'wrong audience');
-    expect(halt).toMatch(
-      /^the API refused a fresh token again and again \(401\), saying "wrong audience": .*EXPUNGE_SCOPE/,
-    );
+    const { halt, requests, spent } = await askInVain(opened, 20_000, '401: wrong audience');
+    expect(halt).toMatch(/^the API refused a fresh token again and again \(401: wrong audience\): .*EXPUNGE_SCOPE/);
     expect([requests < 20, spent < 10_000, opened.calls.length]).toEqual([true, true, 2]);
     expect(opened.failures).toEqual([halt]);
     await opened.pass(600_000);
@@ -232,7 +230,7 @@ describe('a token that the API refuses', () => {
     const opened = open(() => issued('same'));
     await opened.start();
     await askInVain(opened, 60_000);
-    expect(opened.failures).toEqual(['here keeps giving the token that the API refused (401)']);
+    expect(opened.failures).toEqual(['here keeps giving the token that the API refused']);
   });
 
   it('after it had worked, and the next one too, names a server that keeps one live token', async () => {
@@ -240,7 +238,7 @@ describe('a token that the API refuses', () => {
     const { token, pass, start } = opened;
     await start();
     for (const n of [1, 2]) {
-      token.accepted(`Bearer t${n}`);
+      token.accepted(`Bearer t${n}`, 0);
       await refuse(opened, `Bearer t${n}`);
       await pass(1_010);
     }
@@ -252,7 +250,7 @@ describe('a token that the API refuses', () => {
     const opened = open((n) => issued(n));
     const { token, pass, start } = opened;
     await start();
-    token.accepted('Bearer t1');
+    token.accepted('Bearer t1', 0);
     await pass(80_010);
     expect(token.authorization()).toBe('Bearer t2');
     token.sent('Bearer t2');
@@ -261,7 +259,7 @@ describe('a token that the API refuses', () => {
     expect(token.authorization()).toBe('Bearer t1');
     await pass(100);
     expect(token.authorization()).toBe('Bearer t2');
-    token.accepted('Bearer t2');
+    token.accepted('Bearer t2', 0);
     expect([token.authorization(), opened.calls.length]).toEqual(['Bearer t2', 2]);
   });
 
@@ -271,7 +269,7 @@ describe('a token that the API refuses', () => {
     await start();
     for (let n = 0; n < 20; n++) {
       const header = token.authorization()!;
-      token.accepted(header);
+      token.accepted(header, 0);
       expect(await refuse(opened, header)).toBe('again');
       await pass(82_000); // replaced after a second, and once more at 80 % of its life
     }
@@ -293,7 +291,7 @@ describe('a token that only one server refuses', () => {
       token.sent(header);
       seed = (seed * 48_271) % 2_147_483_647;
       if (seed % servers === 0) ends.add(token.refused(header, ''));
-      else token.accepted(header);
+      else token.accepted(header, 0);
     }
     expect([...ends].filter((end) => typeof end !== 'string')).toEqual([]);
     expect([opened.failures, opened.calls.length <= 2]).toEqual([[], true]);
@@ -322,7 +320,7 @@ describe('tokens that live 2 s', () => {
       if (header === null) continue;
       if (performance.now() - born.get(header)! < 2_000) {
         worked++;
-        token.accepted(header);
+        token.accepted(header, 0);
       } else if (token.refused(header, '') === 'again') refused++;
     }
     expect(failures).toEqual([]);
@@ -362,7 +360,7 @@ describe('two processes on a server that keeps one live token', () => {
         if (header === null) continue;
         token.sent(header);
         if (header === live) {
-          token.accepted(header);
+          token.accepted(header, 0);
           continue;
         }
         const end = token.refused(header, '');

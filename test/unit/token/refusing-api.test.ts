@@ -46,7 +46,7 @@ async function send(
       token.sent(header);
       await sleep(5); // it is on the wire
       if (!api.isRefused(header)) {
-        token.accepted(header);
+        token.accepted(header, 0);
         seen.deleted++;
         continue;
       }
