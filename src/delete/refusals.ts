@@ -97,8 +97,8 @@ type Hold = { kind: Kind; streak: Streak; since: number; refused: number; nextAt
 
 type Pass = { readonly expected: number };
 
-/** Refusals that an operator expects: ids that are not there, and these statuses. */
-export type Expected = { absent: boolean; statuses: readonly number[] };
+/** Refusals that are expected: ids that are not there, and these statuses. `mayBeGone`: ids that an earlier run may have deleted. */
+export type Expected = { absent: boolean; mayBeGone: number; statuses: readonly number[] };
 
 /**
  * Decides when a refusal is believed, with what one process knows of one run and resource. During a deployment, with a wrong token or above a limit, an API refuses
@@ -117,7 +117,7 @@ export class Refusals {
   readonly #passes = new Set<Pass>();
   readonly #waiting = new Set<Waiting>();
   readonly #kinds: Kind[] = [];
-  #expected: Expected = { absent: false, statuses: [] };
+  #expected: Expected = { absent: false, mayBeGone: 0, statuses: [] };
   #hold: Hold | null = null;
   #acceptedAt = Number.NEGATIVE_INFINITY;
   #slowestMs = 0;
@@ -347,8 +347,9 @@ export class Refusals {
     return wasAskedLater ? 'unproven' : 'ask later';
   }
 
-  /** Whether chance does not explain the streak, given the share of such ids before it. An id in doubt has another explanation. */
+  /** Whether chance does not explain the streak, given the share of such ids before it. An id that was sent before has another explanation. */
   #isUnlikely({ kind: { past }, streak: { ids }, isInDoubt }: Waiting): boolean {
+    if (ids <= this.#expected.mayBeGone) return false;
     const share = isInDoubt ? 1 : past && past / (past + this.#accepted);
     return Math.min(unlikely.shareMax, share) ** ids < unlikely.below;
   }

@@ -36,6 +36,7 @@ export type RunPlan = RunRules & {
   protectedRead: number | null;
   canary: string; // as in the record
   retryOf: string; // the run that these ids come from; '' = none
+  mayBeGone?: number; // ids of that run that it may have deleted
   definitions: string; // as in the record
   note: string;
   detached: boolean;
@@ -45,7 +46,7 @@ export type RunPlan = RunRules & {
 };
 
 /** Who makes a run, why, which run it retries, and how it is to be deleted. */
-type Origin = Pick<RunPlan, 'note' | 'retryOf' | 'detached' | 'who' | 'command' | 'rehearsalOf'>;
+type Origin = Pick<RunPlan, 'note' | 'retryOf' | 'mayBeGone' | 'detached' | 'who' | 'command' | 'rehearsalOf'>;
 
 /** Plans a run for a list that was read. `options`: the rules that are not settings, as a command gives them. Pure. */
 export function planRun(
@@ -213,7 +214,10 @@ return 1
 `;
 
 /** All fields of a plan, and the first values of the run's other fields. */
-type RunRecord = Record<Exclude<keyof RunPlan, 'target' | 'settled' | 'rehearsalOf' | 'definitions'>, string | number> &
+type RunRecord = Record<
+  Exclude<keyof RunPlan, 'target' | 'settled' | 'mayBeGone' | 'rehearsalOf' | 'definitions'>,
+  string | number
+> &
   Partial<Record<keyof Run | ReadOutcome | 'epoch', string | number>>;
 
 type ProducerField = keyof RunRules | 'layout' | 'files' | 'command' | 'note' | 'who' | 'protectedRead' | 'detached';
@@ -254,6 +258,7 @@ function otherFields({ target, settled, ...plan }: RunPlan, now: number) {
     canary: plan.canary,
     sendable: '',
     retryOf: plan.retryOf,
+    ...(plan.mayBeGone ? { mayBeGone: plan.mayBeGone } : {}),
     ...(plan.definitions === '' ? {} : { definitions: plan.definitions }),
     ...(plan.rehearsalOf === undefined ? {} : { rehearsalOf: plan.rehearsalOf }),
     createdAt: now,

@@ -22,8 +22,8 @@ export type PermitReply = {
 
 /** The same, and what the processes of the run need to judge refusals. */
 export type PaceReply = PermitReply & {
-  /** Refusals that are expected: ids that are not there, and these statuses. */
-  expected: { absent: boolean; statuses: readonly number[] };
+  /** Refusals that are expected: ids that are not there, all or so many, and these statuses. */
+  expected: { absent: boolean; mayBeGone: number; statuses: readonly number[] };
   /** What the other processes reported in the last 3 s. */
   others: readonly RefusalReport[];
 };
@@ -65,7 +65,7 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
       unusedSince,
       reports.length === 0 ? '' : JSON.stringify(reports),
     );
-    const [state, rate, at, first, gap, count, quotaUntil, nextAt, window, expectAbsent, expect, ...others] =
+    const [state, rate, at, first, gap, count, quotaUntil, nextAt, window, expectAbsent, expect, mayBeGone, ...others] =
       reply.map(String);
     return {
       state: state!,
@@ -77,7 +77,11 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
       quotaUntil: Number(quotaUntil),
       nextAt: Number(nextAt),
       window: window!,
-      expected: { absent: expectAbsent === '1', statuses: expect === '' ? [] : expect!.split(',').map(Number) },
+      expected: {
+        absent: expectAbsent === '1',
+        mayBeGone: Number(mayBeGone),
+        statuses: expect === '' ? [] : expect!.split(',').map(Number),
+      },
       others: others.flatMap(readReports),
     };
   };
@@ -102,11 +106,11 @@ function readReports(text: string): RefusalReport[] {
  *       6 its window as known there  7 when that opens, 0 = it is open  8 when the first of those permits was leased
  *       9 its reports about refusals, '' = none
  * returns {state, 'early', 'overdue' or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
- *       when the next free permit is due or 0, window or '', '1' with --expect-absent, --expect, then the reports of each other process of the
+ *       when the next free permit is due or 0, window or '', '1' with --expect-absent, --expect, how many ids may be gone, then the reports of each other process of the
  *       last 3 s, after their age in ms}; times in ms of the Redis clock
  */
 const runPaceLua = `${leaseFunction}
-local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'tat', 'owed', 'leasedAt', 'window', 'closedUntil', 'stopAt', 'expectAbsent', 'startsAt', 'expect')
+local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'tat', 'owed', 'leasedAt', 'window', 'closedUntil', 'stopAt', 'expectAbsent', 'startsAt', 'expect', 'mayBeGone')
 local limits = parseRate(run[2])
 local now = redisNow(ARGV[5])
 if run[1] and run[6] == ARGV[6] and (run[7] or '0') ~= ARGV[7] then
@@ -119,6 +123,7 @@ local function answered(...)
   local answer = {...}
   answer[#answer + 1] = run[9] or ''
   answer[#answer + 1] = run[11] or ''
+  answer[#answer + 1] = run[12] or '0'
   if run[1] and ARGV[9] ~= '' then
     redis.call('HSET', KEYS[4], ARGV[1], string.format('%.0f,%s', now, ARGV[9]))
     redis.call('PEXPIRE', KEYS[4], 60000)

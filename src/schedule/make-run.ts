@@ -142,6 +142,7 @@ async function start(
   const origin = {
     note: deps.reason || why,
     retryOf: retried.of,
+    mayBeGone: retried.mayBeGone,
     options: await optionsOf(deps, schedule, settings.grace),
     detached: true,
     who: `${creatorPrefix(schedule.name)}${who}`,

@@ -128,7 +128,7 @@ describe('refusals', () => {
     async (rate, { expect, onTestFinished }) => {
       const { sees, set } = await openRun(onTestFinished, { rate });
       const first = await sees(0, 'a', [{ resource: 'views', acceptedAgoMs: 40, streaks: [seven, three] }]);
-      expect(first).toMatchObject({ others: [], expected: { absent: false, statuses: [] } });
+      expect(first).toMatchObject({ others: [], expected: { absent: false, mayBeGone: 0, statuses: [] } });
       const second = await sees(100, 'b', [
         { resource: 'views', acceptedAgoMs: 1, streaks: [] },
         { resource: 'annotations', acceptedAgoMs: 2, streaks: [three] },
@@ -139,10 +139,10 @@ describe('refusals', () => {
         { resource: 'views', acceptedAgoMs: 101, streaks: [] },
         { resource: 'annotations', acceptedAgoMs: 102, streaks: [three] },
       ]);
-      await set({ expectAbsent: '1', expect: '403,409' });
+      await set({ expectAbsent: '1', expect: '403,409', mayBeGone: '7' });
       expect(await sees(3_200, 'c', [])).toMatchObject({
         others: [],
-        expected: { absent: true, statuses: [403, 409] },
+        expected: { absent: true, mayBeGone: 7, statuses: [403, 409] },
       });
     },
   );

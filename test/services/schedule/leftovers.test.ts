@@ -490,7 +490,7 @@ describe.concurrent('with --retry-failed', () => {
     await stage.occurrence(1);
     stage.sandbox.faults = { script: () => 'status-404' };
     await stage.occurrence(2);
-    expect((await stage.history())[0]).toMatchObject({ retried: 1, ended: { conclusion: 'none_there', gone: 1 } });
+    expect((await stage.history())[0]).toMatchObject({ retried: 1, ended: { conclusion: 'none_there', gone: 0 } });
     expect(await stage.schedule()).toMatchObject({ state: 'active', heartbeatDue: null });
     stage.list(['v-1']); // a list that is not there is another matter
     await stage.occurrence(3);

@@ -93,7 +93,7 @@ function openWork(cells: number[], odd: Odd = {}) {
   };
   const gate = new Gate(clock);
   const refusals = new Refusals('annotations', clock, true);
-  refusals.expect({ absent: true, statuses: everyRefusal });
+  refusals.expect({ absent: true, mayBeGone: 0, statuses: everyRefusal });
   const job: ChunkTask = {
     run: 'r',
     chunk: 0,

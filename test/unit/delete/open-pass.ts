@@ -87,7 +87,7 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
     waitMs: 0,
   };
   const refusals = new Refusals('annotations', () => Date.now(), true);
-  refusals.expect({ absent: true, statuses: everyRefusal });
+  refusals.expect({ absent: true, mayBeGone: 0, statuses: everyRefusal });
   let updates = 0;
   const update = async (results: CellResult[], wanted: number[]): Promise<Grant> => {
     if (++updates > 100) throw new Error('the pass asks the ledger without end');

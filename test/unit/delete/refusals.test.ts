@@ -84,7 +84,7 @@ describe('a refused id', () => {
 
   test('is believed at once if it is expected, however many there are, and counts as accepted for other statuses', async () => {
     const { refusals, refused, told } = openRefusals();
-    refusals.expect({ absent: true, statuses: [409] });
+    refusals.expect({ absent: true, mayBeGone: 0, statuses: [409] });
     refused(1, { status: 403, isGone: false });
     refused(1_000);
     refused(1_000, { status: 409, isGone: false });
@@ -416,6 +416,19 @@ describe('the end of a list', () => {
     [3, 20, 'ask later'],
   ] as const)('believes the last %i ids if %i of 100 others were missing: %s', async (count, before, belief) => {
     expect((await ending(count, { before })).beliefs).toEqual([belief]);
+  });
+
+  test.each([
+    [2, 'believed'],
+    [3, 'ask later'],
+  ] as const)('believes of %i ids as many as an earlier run may have deleted: %s', async (count, belief) => {
+    const list = openRefusals();
+    list.refusals.expect({ absent: false, mayBeGone: 2, statuses: [] });
+    list.accepted(100);
+    list.refused(count);
+    list.pass.expected = count;
+    await list.passed(3_000);
+    expect(new Set(await list.told())).toEqual(new Set([belief]));
   });
 
   test('cannot say whether an id is there that is not there again, unless another one was accepted since', async () => {

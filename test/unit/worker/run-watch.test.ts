@@ -29,7 +29,7 @@ beforeEach(() => {
     quotaUntil: 0,
     nextAt: 0,
     window: '',
-    expected: { absent: false, statuses: [] },
+    expected: { absent: false, mayBeGone: 0, statuses: [] },
     others: [],
   };
   watch = new RunWatch({

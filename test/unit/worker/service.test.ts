@@ -37,7 +37,7 @@ function openTestService(odd: Odd = {}) {
   const events: string[] = [];
   const note = (event: string) => void events.push(event);
   const { ledger, model } = openMemoryLedger([[untouched, untouched]], odd.ledger);
-  const pace = async () => ['running', '', Date.now(), 0, 0, 0, 0, 0, '', '', ''];
+  const pace = async () => ['running', '', Date.now(), 0, 0, 0, 0, 0, '', '', '', '0'];
   const asked = { expungeRunPace: pace, hincrby: async () => 0, zrange: async () => [], client: async () => '' };
   Object.assign(ledger.redis, asked);
   const onWire: ((answer: Answer) => void)[] = [];
