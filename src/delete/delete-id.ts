@@ -105,7 +105,7 @@ type OpenId = {
   /** How often expunge asked for it again because it was refused; also after the longer wait. */
   asked: number;
   wasAskedLater: boolean;
-  /** When it was last refused; null if it never was. */
+  /** When it was first refused; null if it never was. */
   refusedAt: Moment | null;
   /** Whether a refusal of it was believed. */
   isBelieved: boolean;
@@ -176,7 +176,7 @@ async function judge(
   }
   if (belief === 'halt' || belief === 'ended') return 'withheld';
   retried('status');
-  id.refusedAt = refusals.moment;
+  id.refusedAt ??= refusals.moment;
   id.wasAskedLater ||= belief === 'ask later';
   return (await rest(waitsMs[belief](id.asked++, random(), retryDelaysMs))) ? belief : 'withheld';
 }

@@ -68,7 +68,7 @@ export type Moment = { accepted: number; at: number };
 
 /**
  * A refusal of an id. `isGone`: it says that the id is not there. `asked`: how often expunge asked for it again. `wasAskedLater`: also after the
- * longer wait. `before`: when it was last refused; null if this is the first time. `isInDoubt`: an earlier request may have deleted it. `ms`: how long
+ * longer wait. `before`: when it was first refused; null if this is the first time. `isInDoubt`: an earlier request may have deleted it. `ms`: how long
  * the answer took.
  */
 export type Refused = {

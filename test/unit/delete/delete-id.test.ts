@@ -40,6 +40,23 @@ async function endOf(marked: Cell, answers: readonly [Answer, ...Answer[]], odd:
   return { end: told(cell), cell, again, waitMs, ...heard };
 }
 
+test('an id that is refused again and again is judged by what was accepted since it was first refused', async () => {
+  const seen: (number | undefined)[] = [];
+  let accepted = 0;
+  const refusals = {
+    get moment() {
+      return { accepted: accepted++, at: 0 };
+    },
+    haltOf: () => ({ code: 'all_absent', reason: '' }) as const,
+  };
+  const judge: DeleteIdDeps['judge'] = async ({ before }) => {
+    seen.push(before?.accepted);
+    return seen.length === 1 ? 'ask again' : seen.length === 2 ? 'ask later' : 'believed';
+  };
+  const { end } = await endOf(markedAfter(0), [status(404), status(404), status(404)], { refusals, judge });
+  expect([end, seen]).toEqual(['absent http_404 ×1', [undefined, 0, 0]]);
+});
+
 describe('the answers of an id decide', () => {
   test.each<[name: string, answers: [Answer, ...Answer[]], end: string, retried: string[]]>([
     ['a 204', [status(204)], 'deleted http_204 ×1', []],
