@@ -6,7 +6,9 @@ import {
   type Definitions,
   isBuiltIn,
   isResourceName,
+  type Repeat,
   type Resource,
+  repeats,
   resourceNameRule,
 } from '../model/resource.ts';
 import { toSingular } from '../model/singular.ts';
@@ -37,9 +39,10 @@ export function readResources(value: unknown, base = 'https://api.example.com'):
   return Object.fromEntries(defined);
 }
 
-const fields = ['path', 'success', 'absent', 'auth', 'headers'] as const;
+const fields = ['path', 'success', 'absent', 'auth', 'headers', 'repeat'] as const;
 
 function readNamed(name: Resource, value: unknown, base: string): Definition {
+  if (isBuiltIn(name)) return readBuiltIn(name, value);
   checkName(name);
   if (!isObject(value)) throw new WrongResource([name], 'expected an object like {"path": "/v1/dashboards/{id}"}');
   checkMethod(name, value);
@@ -55,7 +58,22 @@ function readNamed(name: Resource, value: unknown, base: string): Definition {
     absent: readStatuses([name, 'absent'], value.absent, [404, 410], mayBeAbsent),
     auth,
     headers: readHeaders(name, value.headers, auth.header),
+    ...readRepeat(name, value.repeat),
   };
+}
+
+/** Of a built-in resource, only `repeat` can be said. */
+function readBuiltIn(name: Resource, value: unknown): Definition {
+  if (isObject(value) && Object.keys(value).join() === 'repeat')
+    return { ...builtInResources[name]!, ...readRepeat(name, value.repeat) };
+  throw new WrongResource([name], 'this resource is built in: only {"repeat": "never"} can be said of it');
+}
+
+function readRepeat(name: Resource, value: unknown): { repeat?: Repeat } {
+  if (value === undefined) return {};
+  const repeat = repeats.find((word) => word === value);
+  if (repeat !== undefined) return { repeat };
+  throw new WrongResource([name, 'repeat'], `expected ${repeats.map((word) => `"${word}"`).join(' or ')}`);
 }
 
 /** Words with another meaning in texts, lists, keys and reports. */
@@ -68,16 +86,15 @@ const recordFields = [
   ...['url', 'token', 'token_file', 'token_url', 'client_id', 'client_secret', 'journal'],
 ];
 
-/** The names that no resource of a configuration file can have. */
+/** The names that no resource of a configuration file can have, besides those of the built-in ones. */
 export const takenNames: readonly Resource[] = [
-  ...Object.keys(builtInResources).flatMap((name) => [name, toSingular(name)]),
+  ...Object.keys(builtInResources).map(toSingular),
   ...outcomes,
   ...otherWords,
   ...recordFields,
 ];
 
 function checkName(name: string): void {
-  if (isBuiltIn(name)) throw new WrongResource([name], 'this resource is built in and cannot be defined otherwise');
   if (!isResourceName(name)) throw new WrongResource([name], `expected a name of ${resourceNameRule}`);
   const meant = Object.keys(builtInResources).find((known) => toSingular(known) === name);
   if (meant !== undefined) throw new WrongResource([name], `the name is too close to ${meant}, which is built in`);
@@ -233,8 +250,9 @@ const holdsSecret = 'holds a secret, which everyone who sees a run would see; fo
 
 /** Throws if two resources have the same path: the same object could be deleted under two names, by two rules. */
 function refuseSamePaths(defined: readonly (readonly [Resource, Definition])[]): void {
-  const all = [...Object.entries(builtInResources), ...defined];
-  for (const [name, { path }] of defined) {
+  const own = defined.filter(([name]) => !isBuiltIn(name));
+  const all = [...Object.entries(builtInResources), ...own];
+  for (const [name, { path }] of own) {
     const [other] = all.find(([known, { path: theirs }]) => known !== name && canMeet(path, theirs)) ?? [];
     if (other === undefined) continue;
     throw new WrongResource([name, 'path'], `"${path}" is the path of ${other}, or can lead to the same objects`);

@@ -1,7 +1,7 @@
-import { type Cell, type CellResult, countAttempts, isSettled, settle, unmark } from '../ledger/cell.ts';
+import { type Cell, type CellResult, countAttempts, isDoubtful, isSettled, settle, unmark } from '../ledger/cell.ts';
 import type { Grant } from '../ledger/ledger.ts';
 import type { PutBackReason } from '../ledger/put-back.ts';
-import { codeOfStatus } from '../model/outcome.ts';
+import { codeOfStatus, codeOfWord } from '../model/outcome.ts';
 import type { RequestForm } from '../model/resource.ts';
 import { successStatus } from '../model/status.ts';
 import type { QueuedRequest } from './connection-pool.ts';
@@ -17,6 +17,7 @@ const timeSliceMs = 2_000; // the age at which a pass that delays another run en
 export const maxWaitMs = 5_000;
 const markLifetimeMs = 1_000;
 const noContentCode = codeOfStatus(successStatus);
+const noAnswerCode = codeOfWord('none');
 
 /** The dependencies of a pass. */
 export type PassDeps = Omit<DeleteIdDeps, 'send' | 'ask' | 'wait' | 'rest' | 'judge' | 'idText' | 'noteRefusal'> & {
@@ -236,6 +237,11 @@ export class ChunkPass {
       this.cells[index] = cell;
       if (isSettled(cell)) continue;
       this.#marked++;
+      if (this.#deps.isNeverRepeated && isDoubtful(cell)) {
+        // An earlier holder died with its request in flight, or Redis may have lost that there was one.
+        this.#finish(index, settle('unknown', countAttempts(cell), noAnswerCode), false);
+        continue;
+      }
       this.#deps.handle.submit(new FirstRequest(index, batch, countAttempts(cell) > 0));
     }
   }

@@ -6,7 +6,7 @@ import { type PutBack, readPutBack, storePutBack } from '../ledger/put-back.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
 import { pathMaker } from '../model/check-id.ts';
-import { definitionOf, type Resource } from '../model/resource.ts';
+import { definitionOf, isNeverRepeated, type Resource } from '../model/resource.ts';
 import { successStatus } from '../model/status.ts';
 import { describeRedisError } from '../redis/errors.ts';
 import type { WriteStatus } from '../redis/writes.ts';
@@ -102,6 +102,7 @@ export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<Chu
   const pass = new ChunkPass(ledgerChunk.cells, pathAt, dueIndexes(claim, deps), {
     ...passDeps(job, claim, verdicts, sender, deps.meters[ids.resource]!, deps),
     form: definition,
+    isNeverRepeated: isNeverRepeated(definition),
   });
   sender.limits.enter();
   await pass.run().finally(() => sender.limits.leave());

@@ -42,6 +42,8 @@ export type DeleteIdDeps = {
   fits: Fits;
   /** The time in ms for which this process has got no answer at all in this run; 0 once it got one. */
   silentMs(): number;
+  /** Whether a request that may have been executed is never sent again. */
+  isNeverRepeated: boolean;
   retryDelaysMs: readonly number[];
   unreachableTimeoutMs: number;
   refusals: Pick<Refusals, 'moment' | 'haltOf'>;
@@ -121,7 +123,7 @@ async function attempt(
   for (let answer = first ?? (await deps.send()); answer !== null; answer = await deps.ask(asks)) {
     id.answer = answer;
     if (answer.kind !== 'status') haltUnreachable(answer, deps);
-    let verdict = verdictOf(answer, id.doubtful, deps.verdicts, deps.fits);
+    let verdict = onceOnly(verdictOf(answer, id.doubtful, deps.verdicts, deps.fits), deps);
     if (answer.kind === 'status' && isRefusal(verdict) && !id.isBelieved) {
       const belief = await judge(id, answer.status, verdict.kind === 'settle' && isGone(verdict.outcome), deps);
       if (belief === 'withheld') return belief;
@@ -137,6 +139,12 @@ async function attempt(
     return verdict.kind === 'retry' ? countTry(id, deps) : verdict;
   }
   return 'withheld';
+}
+
+/** The verdict for an id whose DELETE is never repeated: if it may have been executed, that is the outcome. A halt keeps its doubt. */
+function onceOnly(verdict: Verdict, { isNeverRepeated }: DeleteIdDeps): Verdict {
+  const isInDoubt = 'ambiguous' in verdict && verdict.ambiguous && verdict.kind !== 'halt';
+  return isNeverRepeated && isInDoubt ? { kind: 'settle', outcome: 'unknown' } : verdict;
 }
 
 /** Counts an attempt that is not final, unless the whole target is in trouble. */

@@ -1,5 +1,5 @@
 import { isUncertain, type Outcome } from '../model/outcome.ts';
-import { definitionOf, type Resource, resourcesIn } from '../model/resource.ts';
+import { definitionOf, isNeverRepeated, type Resource, readDefinitions, resourcesIn } from '../model/resource.ts';
 import type { Position, Row } from '../model/row.ts';
 import { isChosenToRetry, type Selection } from '../model/selection.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
@@ -17,8 +17,8 @@ export type RetriedRow = Row & { outcome: Outcome; mayBeGone: boolean };
 const keysPerRead = 16;
 
 /**
- * Reads the chosen rows of an ended run that another run may send again, in input order, as rows of its list. Decodes only chunks with such a row and
- * holds a few of them in memory. Throws INTERNAL for a chunk that Redis has lost.
+ * Reads the chosen rows of an ended run that another run may send again, in input order, as rows of its list: no row that may be gone and whose DELETE
+ * is never repeated. Decodes only chunks with a chosen row and holds a few of them in memory. Throws INTERNAL for a chunk that Redis has lost.
  */
 export function readRetried(redis: RedisClient, run: Run, only: Selection): AsyncGenerator<RetriedRow[]> {
   const readState = cellReader(run);
@@ -28,6 +28,14 @@ export function readRetried(redis: RedisClient, run: Run, only: Selection): Asyn
     return isRetried(state) ? state : null;
   };
   return mergePages(resourcesIn(run.definitions).map((resource) => readPages(redis, run, resource, read)));
+}
+
+/** What a retry of a run leaves out, in a sentence; null if nothing. */
+export function describeLeftOut({ definitions, counts }: Pick<Run, 'definitions' | 'counts'>): string | null {
+  const all = readDefinitions(definitions);
+  const named = Object.keys(all).filter((name) => isNeverRepeated(all[name]!));
+  if (named.length === 0 || counts.unknown === 0) return null;
+  return `ids of ${named.join(', ')} that may have been executed are left out: their DELETE is never repeated`;
 }
 
 /** Reads the state of a cell whose id is retried; otherwise null. */
@@ -65,14 +73,16 @@ function pageOf(
 ): Page<RetriedRow> {
   const chunk = decodeChunk(n, present(run, `manifest chunk ${n}`, manifest));
   const { cells } = decodeLedger(run, chunk, bytes);
-  const { absent } = definitionOf(resource);
+  // By the definition of the run: whoever reads it may not know the resource.
+  const definition = readDefinitions(run.definitions)[resource] ?? definitionOf(resource);
   const positions: Position[] = [];
   const rows: RetriedRow[] = [];
   for (const [i, cell] of cells.entries()) {
     const state = chunk.resource === resource ? read(cell) : null;
     if (state === null) continue;
     const outcome = state.outcome as Outcome;
-    const mayBeGone = isUncertain(outcome) && !absent.includes(state.status ?? 0);
+    const mayBeGone = isUncertain(outcome) && !definition.absent.includes(state.status ?? 0);
+    if (mayBeGone && isNeverRepeated(definition)) continue;
     positions.push(chunk.positions[i]!);
     rows.push({ ...chunk.positions[i]!, resource, id: chunk.ids[i]!, reject: null, outcome, mayBeGone });
   }

@@ -13,7 +13,15 @@ export type Definition = {
   absent: readonly number[]; // the statuses that say that the object does not exist
   auth: { header: string; scheme: string }; // where the token goes; scheme '' = the header holds the token alone
   headers: Readonly<Record<string, string>>; // sent with each request
+  repeat?: Repeat; // missing: it is sent again after an unclear answer, and nothing is known about one that was confirmed
 };
+
+/**
+ * A second DELETE of the same object. `never`: it may do more than the first, so it is never sent if the first may have been executed. `harmless`: it
+ * does nothing more.
+ */
+export const repeats = ['never', 'harmless'] as const;
+export type Repeat = (typeof repeats)[number];
 
 export type Definitions = Readonly<Record<Resource, Definition>>;
 
@@ -41,10 +49,14 @@ const names: Resource[] = [...builtInNames];
 /** The resources that this process knows: the built-in ones, then those of its configuration file. Read it when it is needed. */
 export const resources: readonly Resource[] = names;
 
-/** Sets the resources of this process: the built-in ones and these. A process does it once, before anything uses a resource. */
+/**
+ * Sets the resources of this process: the built-in ones and these, which can say of a built-in one whether its DELETE is repeated. A process does it
+ * once, before anything uses a resource.
+ */
 export function defineResources(configured: Definitions): void {
-  definitions = { ...configured, ...builtInResources };
-  names.splice(builtInNames.length, names.length, ...Object.keys(configured));
+  definitions = { ...builtInResources, ...configured };
+  const others = Object.keys(configured).filter((name) => !isBuiltIn(name));
+  names.splice(builtInNames.length, names.length, ...others);
 }
 
 const namePattern = /^[a-z][a-z0-9_-]{0,39}$/;
@@ -67,9 +79,9 @@ export function definitionOf(resource: Resource): Definition {
   return found;
 }
 
-/** The definitions of the configured resources among these. */
+/** The definitions of these resources, without those that are built in and as they are. */
 export function definitionsOf(used: readonly Resource[]): Definitions {
-  const configured = used.filter((resource) => !isBuiltIn(resource));
+  const configured = used.filter((resource) => !isBuiltIn(resource) || isNeverRepeated(definitionOf(resource)));
   return Object.fromEntries(configured.map((name) => [name, definitionOf(name)]));
 }
 
@@ -88,7 +100,7 @@ export function readDefinitions(stored: string): Definitions {
 
 /** The resources that a run with these stored definitions can have ids of, whatever this process knows. */
 export function resourcesIn(stored: string): Resource[] {
-  return [...builtInNames, ...Object.keys(readDefinitions(stored))];
+  return [...new Set([...builtInNames, ...Object.keys(readDefinitions(stored))])];
 }
 
 /** How definitions, by default those of this process, differ from the stored ones, in words; empty if they are the same. `here`: whose they are. */
@@ -97,12 +109,35 @@ export function describeOtherDefinitions(stored: Definitions, known = definition
     const ours = Object.hasOwn(known, name) ? known[name] : undefined;
     if (ours === undefined) return [`the resource ${name} is not defined ${here}`];
     const fields = [...new Set(Object.keys({ ...theirs, ...ours }))] as (keyof Definition)[];
-    const text = (value: unknown) => canonicalJson(value) ?? 'nothing'; // a field of another version
     return fields
-      .map((field) => [field, text(ours[field]), text(theirs[field])])
+      .map((field) => [field, fieldText(field, ours), fieldText(field, theirs)])
       .filter(([, our, their]) => our !== their)
       .map(([field, our, their]) => `"${field}" of the resource ${name} is ${our} ${here} instead of ${their}`);
   });
+}
+
+/** Text that is equal for fields that delete in the same way: a repeat that is harmless changes no request of a run. */
+function fieldText(field: keyof Definition, definition: Definition): string {
+  const value = field === 'repeat' && !isNeverRepeated(definition) ? undefined : definition[field];
+  return canonicalJson(value) ?? 'nothing'; // also for a field of another version
+}
+
+/** Whether its DELETE is never sent again once it may have been executed. */
+export function isNeverRepeated({ repeat }: Pick<Definition, 'repeat'>): boolean {
+  return repeat === 'never';
+}
+
+/** Whether a second DELETE of an object that the API confirmed is known to do nothing more. */
+export function isHarmlessAgain(resource: Resource): boolean {
+  const { repeat } = definitionOf(resource);
+  return repeat === 'harmless' || (repeat === undefined && isBuiltIn(resource));
+}
+
+/** The resources among these whose DELETE is never repeated, in a sentence for plans and runs; none if there are no such ones. */
+export function describeNeverRepeated(used: Definitions): string[] {
+  const named = Object.keys(used).filter((name) => isNeverRepeated(used[name]!));
+  if (named.length === 0) return [];
+  return [`no DELETE of ${named.join(', ')} is repeated once it may have been executed: such an id is unknown`];
 }
 
 /**
@@ -127,13 +162,18 @@ function meaningOfSuccess(success: Definition['success']): [what: string, more: 
 }
 
 /** A definition for people: `DELETE https://api.example.com/v1/dashboards/{id}; 200 says deleted; 404 or 410 says absent`. */
-export function describeDefinition({ path, success, absent, auth, headers }: Definition, baseUrl: string): string {
+export function describeDefinition(
+  { path, success, absent, auth, headers, repeat }: Definition,
+  baseUrl: string,
+): string {
   const says = (statuses: readonly number[], what: string) =>
     statuses.length === 0 ? `nothing says ${what}` : `${statuses.join(' or ')} says ${what}`;
   const isUsual = canonicalJson(auth) === canonicalJson(bearerForm.auth);
   const token = isUsual ? [] : [`the token goes in ${auth.header}${auth.scheme && ` after ${auth.scheme}`}`];
   const fixed = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const again = { never: ['never sent again once it may have been executed'], harmless: ['a second one is harmless'] };
   const parts = [says(success, meaningOfSuccess(success)[0]), says(absent, 'absent'), ...token, ...fixed];
+  if (repeat !== undefined) parts.push(...again[repeat]);
   return [`DELETE ${baseUrl.replace(/\/$/, '')}${path}`, ...parts].join('; ');
 }
 

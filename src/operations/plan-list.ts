@@ -13,7 +13,7 @@ import { type Reading, seenFromOutside } from '../ledger/standing.ts';
 import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
 import { idPath } from '../model/check-id.ts';
 import { forecast } from '../model/forecast.ts';
-import { definitionsOf, describeSuccess, sumIds, usedResources } from '../model/resource.ts';
+import { definitionsOf, describeNeverRepeated, describeSuccess, sumIds, usedResources } from '../model/resource.ts';
 import { stdinName } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
 import { filesText, type Plan } from '../terminal/plan-text.ts';
@@ -53,6 +53,7 @@ export function makeListPlan(action: ListAction, target: Target, list: List, kno
   const { config, env } = action;
   const { spool, rejectsFile, openEnd } = list;
   const { first } = spool;
+  const used = definitionsOf(usedResources(spool.ids));
   const { retries, bounds, around, proof, existing, nextTryAt, isJoined, last, overlapping } = known;
   const lastId = retries === null && spool.files.length === 1 ? (spool.last?.id ?? null) : null;
   const { rules, kept } = rulesOf(action, existing);
@@ -92,7 +93,7 @@ export function makeListPlan(action: ListAction, target: Target, list: List, kno
     forecast: forecast(work, Date.now()),
     maxConcurrency: config.maxConcurrency,
     seen: around && seenBy(action, target, { ...around, existing, nextTryAt, rules }),
-    proof: [...describeSuccess(definitionsOf(usedResources(spool.ids)), rules.onStatus), ...proof],
+    proof: [...describeSuccess(used, rules.onStatus), ...describeNeverRepeated(used), ...proof],
     existing: existing && { ...existingOf(existing), isJoined },
     previous: last !== null && isFinalized(last.state) ? previousOf(last) : null,
     overlapping: overlapping.map((run) => ({

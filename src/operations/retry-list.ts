@@ -4,7 +4,7 @@ import { toInputOptions } from '../input/input-options.ts';
 import { readProtected, toProtectFile } from '../input/read-protected.ts';
 import { type Spool, spoolRows } from '../input/spool.ts';
 import { type List, withSpoolFolder } from '../input/with-list.ts';
-import { readRetried } from '../ledger/retries.ts';
+import { describeLeftOut, readRetried } from '../ledger/retries.ts';
 import type { Run } from '../ledger/run.ts';
 import { finalizeTally } from '../ledger/tally.ts';
 import { type OutcomeCounts, perOutcome, sumOutcomes } from '../model/outcome.ts';
@@ -67,11 +67,16 @@ export async function withRetried<T>(
 }
 
 /** Throws GUARD unless as many ids are chosen as were shown with the run; ids that are protected by now also count. */
-function requireExpectedCount({ id }: Run, chosen: OutcomeCounts, expected: number | null): void {
+function requireExpectedCount(run: Run, chosen: OutcomeCounts, expected: number | null): void {
   const ids = sumOutcomes(chosen);
   if (expected === null || ids === expected) return;
-  throw new ExpungeError('GUARD', `run ${id} now has ${plural(ids, 'matching ids')} to retry, not ${expected}`, {
-    next: 'look at the run again, and type how many it has',
+  const leftOut = describeLeftOut(run);
+  const message = `run ${run.id} now has ${plural(ids, 'matching ids')} to retry, not ${expected}`;
+  throw new ExpungeError('GUARD', leftOut === null ? message : `${message}: ${leftOut}`, {
+    next:
+      leftOut === null
+        ? 'look at the run again, and type how many it has'
+        : 'choose the others: --only failed,not_attempted',
   });
 }
 

@@ -14,7 +14,7 @@ import {
   textOfCode,
 } from '../model/outcome.ts';
 import { rehearsalMark, rehearsalPrefix, rehearsalText } from '../model/rehearsal.ts';
-import { readDefinitions } from '../model/resource.ts';
+import { isNeverRepeated, readDefinitions } from '../model/resource.ts';
 import { statusRanges } from '../model/status.ts';
 import type { ToType } from '../model/to-type.ts';
 import { visibleId, visibleLine } from '../model/visible.ts';
@@ -255,8 +255,12 @@ function mayBeGone({ kind, isPlanned, runId, command, toType }: Ending): Step {
   return ['If they are expected to be gone', isPlanned ? ofPlan : `${command} --expect-absent`];
 }
 
-function tryAgain({ counts, runId, toType }: Ending): Step[] {
-  return sumOutcomes(counts, isWorthAnotherRun) === 0 ? [] : [['Retry the others', toType('retry', runId)]];
+/** Ids that may have been executed, and whose DELETE is never repeated, are not retried. */
+function tryAgain({ counts, definitions, runId, toType }: Ending): Step[] {
+  const used = Object.values(readDefinitions(definitions));
+  const isOnce = used.length > 0 && used.every(isNeverRepeated);
+  const isRetried = (outcome: Outcome) => isWorthAnotherRun(outcome) && !(isOnce && outcome === 'unknown');
+  return sumOutcomes(counts, isRetried) === 0 ? [] : [['Retry the others', toType('retry', runId)]];
 }
 
 function seeAll({ behindHalt, runId, toType }: Ending): Step[] {

@@ -130,6 +130,7 @@ function answer({ status, code }: FoundRow): string {
 }
 
 const withoutAnswer: Record<string, string> = {
+  none: 'no answer is known',
   timeout: 'no answer in time',
   reset: 'the connection broke before an answer',
   protocol: 'the answer was not HTTP',

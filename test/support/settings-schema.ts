@@ -11,6 +11,7 @@ import {
   takenNames,
 } from '../../src/config/read-resources.ts';
 import { type SettingName, settings, settingText } from '../../src/config/settings.ts';
+import { builtInResources, repeats } from '../../src/model/resource.ts';
 
 type Schema = Record<string, unknown>;
 
@@ -101,10 +102,21 @@ const statuses = (usual: number[], allowed: readonly number[]): Schema => ({
 const errors = Array.from({ length: 100 }, (_, i) => 400 + i);
 const plainSegment = `/(?!\\.{1,2}(?:/|$))${segment.source.slice(1, -1)}`;
 
+const repeat: Schema = {
+  enum: repeats,
+  description: 'a second DELETE of the same object: never sent once the first may have been executed, or harmless',
+};
+
 const resourcesSchema: Schema = {
   description: 'Resources besides the built-in ones, by their names: how to delete one object with one request.',
   type: 'object',
   propertyNames: { pattern: '^[a-z][a-z0-9_-]{0,39}$', not: { enum: takenNames } },
+  properties: Object.fromEntries(
+    Object.keys(builtInResources).map((name) => [
+      name,
+      { type: 'object', properties: { repeat }, required: ['repeat'], additionalProperties: false },
+    ]),
+  ),
   additionalProperties: {
     type: 'object',
     properties: {
@@ -138,6 +150,7 @@ const resourcesSchema: Schema = {
         propertyNames: { pattern: headerName.source },
         additionalProperties: { type: 'string', pattern: headerValue.source },
       },
+      repeat,
     },
     required: ['path'],
     additionalProperties: false,

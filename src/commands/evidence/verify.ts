@@ -12,7 +12,7 @@ import { describeVerification, storeVerification, verificationFacts } from '../.
 import { logFor } from '../../logger.ts';
 import { type DeletedId, sampleDeleted } from '../../lookup/sample-deleted.ts';
 import type { Rate } from '../../model/rate.ts';
-import { perResource } from '../../model/resource.ts';
+import { definitionOf, isHarmlessAgain, isNeverRepeated, perResource } from '../../model/resource.ts';
 import type { Target } from '../../model/target.ts';
 import { readTimeWindow, windowStateAt } from '../../model/time-window.ts';
 import type { ToType } from '../../model/to-type.ts';
@@ -48,6 +48,7 @@ export async function execute(invocation: Invocation): Promise<number> {
       const drawn = await sampleDeleted(session.redis, run, { size, random: Math.random });
       const sample = await withoutProtected(invocation, drawn);
       if (sample.length === 0) throw nothingToSend(run, drawn.length);
+      requireHarmless(sample);
       await confirm(invocation, run, sample.length);
       await requireSendingAllowed(invocation, session, run, target); // the confirmation may have taken long
       return await verifySample({ invocation, session, run, target, credentials, sample });
@@ -62,6 +63,26 @@ function readSize({ options }: Invocation): number {
   if (options.sample !== undefined) return options.sample;
   throw new ExpungeError('USAGE', 'expected a number of ids to send again, got none; nothing was sent', {
     next: 'add --sample 200',
+  });
+}
+
+/** Throws GUARD unless a second DELETE of each of these objects, which the API confirmed, is known to do nothing more. */
+function requireHarmless(sample: readonly DeletedId[]): void {
+  const resource = sample.map((id) => id.resource).find((name) => !isHarmlessAgain(name));
+  if (resource === undefined) return;
+  if (isNeverRepeated(definitionOf(resource)))
+    throw new ExpungeError(
+      'GUARD',
+      `a DELETE of ${resource} is never repeated, as its definition says; nothing was sent`,
+      {
+        next: 'ask whoever runs the API which objects are still there',
+      },
+    );
+  const message =
+    `nothing says that a second DELETE of ${resource} is harmless: some APIs deactivate an object at first, and delete it the second time; ` +
+    'nothing was sent';
+  throw new ExpungeError('GUARD', message, {
+    next: `if it is harmless, say so in the definition of ${resource}: "repeat": "harmless"`,
   });
 }
 

@@ -1,5 +1,6 @@
 import { exitCodes } from '../../errors.ts';
 import { count } from '../../format.ts';
+import { describeLeftOut } from '../../ledger/retries.ts';
 import type { Run } from '../../ledger/run.ts';
 import { type Selection, worthRetry } from '../../model/selection.ts';
 import { makeListPlan, noListHistory } from '../../operations/plan-list.ts';
@@ -9,7 +10,7 @@ import { type EarlySession, findRun, withRedis } from '../../operations/session.
 import { startProgress } from '../../terminal/live-panel.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { readCredentials } from '../credentials.ts';
-import { infoWriter, lineWriter, progressStream, toListAction } from '../session.ts';
+import { infoWriter, lineWriter, progressStream, toListAction, writeWarnings } from '../session.ts';
 import { refuseWorkerFlags, showDryRun } from './run.ts';
 import { runIn } from './run-list.ts';
 
@@ -36,12 +37,18 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
   const chosen = { run, only, expected: null, onRow };
   return withRetried(session, action, chosen, async (list, retries) => {
     progress.stop();
+    writeLeftOut(invocation, run);
     if (list.spool.rows === 0) return sayNothing(invocation, run, only);
     if (!options.dryRun)
       return runIn(session, invocation, { action, target, credentials, list, retries, applied: null });
     const plan = makeListPlan(inherit(action, retries), target, list, { ...noListHistory, retries });
     return showDryRun(invocation, list, plan);
   }).finally(() => progress.stop());
+}
+
+function writeLeftOut({ stderr, toType }: Invocation, run: Run): void {
+  const words = describeLeftOut(run);
+  if (words !== null) writeWarnings(stderr, [words], toType);
 }
 
 const inWords = new Intl.ListFormat('en-GB', { type: 'disjunction' }); // `a, b or c`

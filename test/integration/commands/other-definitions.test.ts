@@ -9,7 +9,7 @@ import { openScheduleHarness, start } from '../../support/schedule-harness.ts';
 const ids = makeIds('d', 6);
 const objects = ids.map((id) => ({ resource: 'dashboards', id }));
 
-const before = { path: '/v1/dashboards/{id}', success: [204] };
+const before = { path: '/v1/dashboards/{id}', repeat: 'harmless', success: [204] };
 const after = { ...before, success: [200, 204] };
 const words = '"success" of the resource dashboards is [200,204] here instead of [204]';
 

@@ -522,3 +522,33 @@ test('requests carry the path of their id, the header of the token and the statu
   leaveAll();
   await run;
 });
+
+describe('a chunk whose DELETE is never repeated', () => {
+  const isNeverRepeated = true;
+
+  test('has no request for an id that an earlier holder may have sent', async () => {
+    const cells = [untouched, mark(untouched), unmark(mark(untouched), 1, true), unmark(mark(untouched), 1, false)];
+    const { start, sent, outcomes } = openPass(cells, { isNeverRepeated });
+    await start().run;
+    expect(outcomes()).toEqual(['deleted', 'unknown', 'unknown', 'deleted']);
+    expect([...sent.keys()]).toEqual([0, 3]);
+  });
+
+  test('sends them by default', async () => {
+    const { start, sent } = openPass([untouched, mark(untouched)]);
+    await start().run;
+    expect([...sent.keys()]).toEqual([0, 1]);
+  });
+
+  test('has one request for an id without a clear answer', async () => {
+    const { start, sent, outcomes } = openPass([untouched, untouched], {
+      isNeverRepeated,
+      server: (index) => (index === 0 ? timeout : status(503)),
+    });
+    await start().run;
+    expect([outcomes(), [...sent.values()]]).toEqual([
+      ['unknown', 'unknown'],
+      [1, 1],
+    ]);
+  });
+});

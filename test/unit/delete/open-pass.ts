@@ -103,6 +103,7 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
     verdicts: verdictTable,
     form: bearerForm,
     retryDelaysMs: [5_000],
+    isNeverRepeated: false,
     unreachableTimeoutMs: 60_000,
     random: () => 0.5,
     retried: () => {},

@@ -86,6 +86,7 @@ export function triesWith(
     fits: () => true,
     silentMs: () => 0,
     retryDelaysMs: [5_000, 30_000],
+    isNeverRepeated: false,
     unreachableTimeoutMs: 60_000,
     noteRefusal: async () => 0,
     random: () => 1,
