@@ -29,13 +29,13 @@ const doubtAfterMs = 2_000; // applies to fewer requests, but to three at least
 const patienceMs = 8_000;
 const minRefusals = 5;
 const firstWaitMs = 100;
-const maxWaitMs = 2_000;
+const maxWaitMs = 1_000;
 
 /**
  * The header that requests are sent with. A 401 alone does not prove that a token is dead: an API may learn late of a new one, and one of its servers
  * may refuse tokens that the others accept. So a token that refusals put in doubt is asked again, with one request at a time and growing waits. As
  * soon as one gets through, all requests are sent again. If none gets through for 8 s, after at least five refusals, the token is dead. That takes at
- * most 18 requests in addition to those in flight.
+ * most 20 requests in addition to those in flight.
  *
  * A new token is tried in the same way while the previous token still works: all other requests are sent with the previous one.
  */

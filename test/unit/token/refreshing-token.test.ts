@@ -206,7 +206,7 @@ describe('a token that the API refuses', () => {
     const opened = open((n) => issued(n));
     await opened.start();
     const asked = await askInVain(opened, 5_000, '401: Token used before issued');
-    expect(asked).toEqual({ halt: null, requests: 6, spent: 5_000 });
+    expect(asked).toEqual({ halt: null, requests: 8, spent: 5_000 });
     expect(opened.calls).toHaveLength(1);
     expect(opened.token.waiting).toMatch(
       /^the API refused the token \(401: Token used before issued\); asking again with the same one in [12] s$/,
