@@ -60,7 +60,7 @@ const newStreak = (): Streak => ({
   examples: [],
 });
 
-/** What a process knows of one status. `past`: the ids of the streaks that are over. */
+/** What a process knows of one status. `past`: the refusals that were believed. */
 type Kind = { status: number; streak: Streak; longest: { ids: number; at: number }; past: number; spells: Spells };
 
 /** How many requests were accepted up to a time, by the clock of `Refusals`. */
@@ -92,8 +92,11 @@ type Waiting = Pick<Refused, 'isGone' | 'isInDoubt' | 'asked' | 'wasAskedLater'>
   resolve(belief: Belief): void;
 };
 
-/** A streak in which ids are sent one at a time. `refused`: how many of these were refused; `nextAt`: when the next one may be sent. */
-type Hold = { kind: Kind; streak: Streak; since: number; refused: number; nextAt: number };
+/**
+ * A streak in which ids are sent one at a time. `refused`: how many of these were refused with its status; `isOther`: whether the last one was refused
+ * with another status, which shows nothing; `nextAt`: when the next one may be sent.
+ */
+type Hold = { kind: Kind; streak: Streak; since: number; refused: number; isOther: boolean; nextAt: number };
 
 type Pass = { readonly expected: number };
 
@@ -162,7 +165,6 @@ export class Refusals {
     for (const kind of this.#kinds) {
       kind.spells.accept();
       if (!kind.streak.hasBegun || (++kind.streak.accepted < endsAfter && kind.streak !== probed)) continue;
-      kind.past += kind.streak.ids;
       kind.streak.isOver = true;
       kind.streak = newStreak();
       this.#decide();
@@ -225,12 +227,15 @@ export class Refusals {
       this.#grow(kind, id);
       kind.spells.refuse({ from, to });
     } else if (!isSecond && !isInDoubt) streak.again++;
-    if (streak === this.#hold?.streak && from > this.#hold.since)
-      this.#hold.nextAt = to + probeAfterMs * 2 ** ++this.#hold.refused;
+    const hold = this.#hold;
+    if (hold !== null && from > hold.since) {
+      hold.isOther = streak !== hold.streak;
+      hold.nextAt = hold.isOther ? to : to + probeAfterMs * 2 ** ++hold.refused;
+    }
     return { kind, streak, isGone, isInDoubt, asked, wasAskedLater, from, to, isSecond, resolve: () => {} };
   }
 
-  /** Whether an id may be sent now to see whether the API still refuses everything. */
+  /** Whether a new id may be sent now to see whether the API still refuses everything. */
   get mayProbe(): boolean {
     return this.#hold !== null && this.#clock() >= this.#hold.nextAt;
   }
@@ -315,6 +320,7 @@ export class Refusals {
     for (const waiting of [...this.#waiting]) {
       const belief = this.#beliefFor(waiting);
       if (belief === 'ask later') later++;
+      if (belief === 'believed') waiting.kind.past++;
       if (belief !== null) waiting.resolve(belief);
     }
     if (later > 0)
@@ -331,10 +337,11 @@ export class Refusals {
     return this.#hasNews(waiting.to) ? 'believed' : null;
   }
 
-  /** An id of the streak is sent again only if there are no others to send. */
-  #heldBelief({ refused }: Hold): Belief | null {
-    if (refused >= probes) return 'halt';
-    if (this.#idleSince === null || !this.mayProbe) return null;
+  /** An id of the streak is sent again if there are no new ones to send, or if the last one showed nothing. */
+  #heldBelief(hold: Hold): Belief | null {
+    if (hold.refused >= probes) return 'halt';
+    if (!this.mayProbe || (this.#idleSince === null && !hold.isOther)) return null;
+    hold.isOther = false;
     this.probed();
     return 'probe';
   }
@@ -348,7 +355,8 @@ export class Refusals {
   }
 
   /** Whether chance does not explain the streak, given the share of such ids before it. An id that was sent before has another explanation. */
-  #isUnlikely({ kind: { past }, streak: { ids }, isInDoubt }: Waiting): boolean {
+  #isUnlikely({ kind: { past }, streak, isInDoubt }: Waiting): boolean {
+    const ids = streak.ids + streak.again;
     if (ids <= this.#expected.mayBeGone) return false;
     const share = isInDoubt ? 1 : past && past / (past + this.#accepted);
     return Math.min(unlikely.shareMax, share) ** ids < unlikely.below;
@@ -392,7 +400,7 @@ export class Refusals {
     const kind = this.#kinds.find((one) => this.#isLong(one));
     if (this.#hold === null && kind !== undefined) {
       const since = this.#clock();
-      this.#hold = { kind, streak: kind.streak, since, refused: 0, nextAt: since + probeAfterMs };
+      this.#hold = { kind, streak: kind.streak, since, refused: 0, isOther: false, nextAt: since + probeAfterMs };
       this.#tell(
         `${this.#inARow(kind)} ids in a row were refused (${kind.status}): one id is sent at a time, to see whether all are`,
       );

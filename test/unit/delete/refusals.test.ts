@@ -301,6 +301,17 @@ describe('twenty equal refusals in a row', () => {
     expect(refusals.isHolding).toBe(true);
   });
 
+  test('are asked for again at once when the last one was refused with another status, which shows nothing', async () => {
+    const { refusals, refused, passed, told } = openRefusals();
+    refused(20, { status: 403, isGone: false });
+    await passed(600);
+    refusals.probed();
+    await passed(200);
+    refused(1, { ms: 50 });
+    expect((await told()).filter((belief) => belief === 'probe')).toHaveLength(1);
+    expect(refusals.mayProbe).toBe(false);
+  });
+
   test('are asked for one at a time at the end of a list, where no others are left to send', async () => {
     const { refusals, pass, refused, again, passed, told } = openRefusals();
     refused(20);
