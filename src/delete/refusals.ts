@@ -355,11 +355,12 @@ export class Refusals {
   }
 
   /** Whether chance does not explain the streak, given the share of such ids before it. An id that was sent before has another explanation. */
-  #isUnlikely({ kind: { past }, streak, isInDoubt }: Waiting): boolean {
-    const ids = streak.ids + streak.again;
+  #isUnlikely({ kind: { past }, streak, asked, isInDoubt }: Waiting): boolean {
+    const ids = Math.max(streak.ids, asked > 0 ? 1 : 0); // one that was asked for again is not counted there
     if (ids <= this.#expected.mayBeGone) return false;
     const share = isInDoubt ? 1 : past && past / (past + this.#accepted);
-    return Math.min(unlikely.shareMax, share) ** ids < unlikely.below;
+    const goesOn = 1 - (1 - Math.min(unlikely.shareMax, share)) ** endsAfter; // a streak goes on over a single accepted request
+    return goesOn ** ids < unlikely.below;
   }
 
   #isSuspicious({ kind, streak, from, to, asked }: Waiting): boolean {

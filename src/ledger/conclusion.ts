@@ -1,5 +1,4 @@
 import type { ErrorCode } from '../errors.ts';
-import { count } from '../format.ts';
 import { isGone, isSuccess, isUncertain, type Outcome, sumOutcomes } from '../model/outcome.ts';
 import { countPending, isFinalized, type Run } from './run.ts';
 
@@ -44,11 +43,8 @@ function isNoneThere({ ids, counts, expectAbsent }: Judged): boolean {
   return sumOutcomes(counts, mayBeMissing) === ids && sumOutcomes(counts, isPerhapsOurs) < ids && !expectAbsent;
 }
 
-/** The problem of a whole run with this many ids, to follow "it is completed, but"; '' if its counts already show the problem. */
-export function conclusionText(conclusion: Conclusion | null, ids: number): string {
+/** The problem of a whole run, to follow "it is completed, but"; '' if its counts already show the problem. */
+export function conclusionText(conclusion: Conclusion | null): string {
   if (conclusion === 'mismatch') return 'its counts do not add up';
-  if (conclusion !== 'none_there') return '';
-  return ids === 1
-    ? 'nothing shows that its only id was there'
-    : `nothing shows that any of its ${count(ids)} ids was there`;
+  return conclusion === 'none_there' ? 'nothing shows that any of its ids was there' : '';
 }

@@ -317,7 +317,7 @@ function reasonText(who: string, reason: string): string {
 }
 
 function completedText(run: Run): string {
-  const fault = conclusionText(judgeRun(run), run.ids);
+  const fault = conclusionText(judgeRun(run));
   return `${fault && `, but ${fault}`}: ${countsText(run)}`;
 }
 

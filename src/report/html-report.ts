@@ -130,7 +130,7 @@ function headline(run: Run, standing: Standing | null): Markup {
   const conclusion = judgeRun(run);
   const isBad = state === 'halted' || hasFailures(run) || (conclusion !== null && conclusion !== 'well');
   const tone = isBad ? 'bad' : conclusion === 'well' && state === 'completed' ? 'good' : '';
-  const fault = conclusionText(conclusion, run.ids);
+  const fault = conclusionText(conclusion);
   const ended = state === 'completed' || reason === '' ? fault && `, but ${fault}` : `: ${reason}`;
   const why = cut(standing === null ? ended : heldText(state, standing), textLength);
   const open = countPending(run);

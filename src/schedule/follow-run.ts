@@ -74,8 +74,8 @@ export async function follow(
   });
 }
 
-function noneThere({ id, state, ids }: Run): string {
-  const words = conclusionText('none_there', ids);
+function noneThere({ id, state }: Run): string {
+  const words = conclusionText('none_there');
   return `its run ${id} is ${state}, but ${words}: check its list, --base-url, --account and --resource; if its ids may be gone, add the schedule again with --expect-absent`;
 }
 

@@ -132,8 +132,8 @@ function heldState({ standings, advice, at }: Snapshot): string {
   return heldText(standings[0]!, advice, at);
 }
 
-function describeCompleted({ conclusion, ids }: Snapshot): string {
-  const fault = conclusionText(conclusion, ids);
+function describeCompleted({ conclusion }: Snapshot): string {
+  const fault = conclusionText(conclusion);
   return `Completed${fault && `, but ${fault}`}.`;
 }
 

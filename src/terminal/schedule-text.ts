@@ -184,7 +184,7 @@ function lastText({ outcome, occurrences, reason, run, ended, rows, retried, car
 
 /** `completed: 12 deleted, 3 gone, 1 not` or `completed, but none of its 3 ids was there`. */
 function endText({ state, conclusion, deleted, gone, left }: RunEnd): string {
-  const fault = conclusionText(conclusion, deleted + gone);
+  const fault = conclusionText(conclusion);
   if (fault !== '') return `${state}, but ${fault}`;
   const parts = [
     `${count(deleted)} deleted`,

@@ -94,7 +94,7 @@ describe.skipIf(noBrowser !== null)('what an operator decides in the browser', (
     const script = (_: string, id: string) => (refused.has(id) ? ('status-400' as const) : null);
     const dashboard = await openDashboard(browser(), onTestFinished, { objects, faults: { script } });
     const { harness } = dashboard;
-    const run = await dashboard.submit(ids, ['--rate', '40/s', '--max-failures', '100']);
+    const run = await dashboard.submit(ids, ['--rate', '40/s', '--max-failures', '100', '--expect', '400']);
     await harness.spawnWorker();
     await until('some are deleted', () => harness.arrivals.length > 60);
     await harness.expunge(['cancel', run, '--yes']);

@@ -97,7 +97,7 @@ describe.concurrent('a Redis that lost nothing', () => {
     stopped.signal('SIGINT');
     expect((await stopped.ended).code, stopped.stderr).toBe(130);
     expect(serverPid(privatePlace(stateDir))).toBeNull();
-    const resumed = run(harness, ['--json'], env, few);
+    const resumed = run(harness, ['--json', '--expect-absent'], env, few);
     expect((await resumed.ended).code, resumed.stderr).toBe(0);
     const { absent, gone_unconfirmed } = summaryIn(resumed);
     expect({ absent, gone_unconfirmed }).toEqual({ absent: fewNeverThere, gone_unconfirmed: 0 });
@@ -110,7 +110,7 @@ describe.concurrent('a Redis that lost nothing', () => {
     process.kill(serverPid(privatePlace(stateDir))!, 'SIGKILL');
     stopped.signal('SIGINT');
     expect((await stopped.ended).code, stopped.stderr).toBe(130);
-    const resumed = run(harness, ['--json'], env, few);
+    const resumed = run(harness, ['--json', '--expect-absent'], env, few);
     expect((await resumed.ended).code, resumed.stderr).toBe(0);
     const { absent, gone_unconfirmed, pending } = summaryIn(resumed);
     expect(pending).toBe(0);

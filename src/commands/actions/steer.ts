@@ -110,7 +110,7 @@ function outcomeLines(action: ActionName, steered: Steered, toType: ToType): str
   if (!goals[action].includes(run.state)) return overtakenLines(action, run, { left, toType });
   if (action === 'pause') return pausedLines(steered, left, toType);
   const report = `  What happened to each row: ${toType('report', run.id)}`;
-  const fault = conclusionText(judgeRun(run), run.ids);
+  const fault = conclusionText(judgeRun(run));
   if (run.state === 'completed') return [`Run ${run.id} has completed${fault && `, but ${fault}`}.`, report];
   if (action === 'cancel') {
     const isAlready = before.state === 'cancelled';

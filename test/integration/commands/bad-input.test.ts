@@ -173,7 +173,7 @@ describe('a token', () => {
       '--json',
     ];
     const halted = await harness.run(args, { env: { EXPUNGE_TOKEN: 'wrong' } });
-    expect(halted.stderr).toMatch(/halted.*the API refused the token from EXPUNGE_TOKEN \(401\)/);
+    expect(halted.stderr).toMatch(/halted.*the API refused the token from EXPUNGE_TOKEN \(401\b/);
     expect(summaryIn(halted)).toMatchObject({ state: 'halted', pending: 3, deleted: 0, attempts: 0, exit: 5 });
     expect(halted.code).toBe(5);
     expect(ids.every((id) => harness.sandbox.exists('annotations', id))).toBe(true);

@@ -128,7 +128,9 @@ const table: Partial<Record<SceneName, Says>> = {
       'Resume with: expunge resume RUN',
     ],
     'status RUN --watch': ['exit 0', 'Paused by ana: which list? Resume with: expunge resume RUN'],
-    'explain annotations a-000000': ['Nothing is sent while the run is paused. It waits for its first attempt.'],
+    'explain annotations a-000000': [
+      'Nothing is sent while the run is paused, until the command resume continues it. It waits for its first attempt.',
+    ],
     ...noneDeleted('paused'),
     ...notEnded('paused'),
   },

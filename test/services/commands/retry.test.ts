@@ -96,7 +96,7 @@ describe('a retry', () => {
     const ids = ['a-1', 'a-2', 'b-1'].map((id) => ({ resource: 'views' as const, id }));
     const harness = await openHarness(onTestFinished, { objects: ids, faults: { script } });
     const views = ['--resource', 'views', ...yes];
-    const { run } = summaryIn(await harness.run([harness.list(ids.map(({ id }) => id)), ...views]));
+    const { run } = summaryIn(await harness.run([harness.list(ids.map(({ id }) => id)), '--expect-absent', ...views]));
     expect(harness.outcomes(run).filter((line) => line.includes('sandbox_410'))).toHaveLength(2);
     const { stdout } = await harness.expunge(['explain', 'views', 'a-1']);
     expect(stdout).toMatch(/It answered: \[\S+\] \{"error":"sandbox_410"\}/);
@@ -233,7 +233,9 @@ describe('a retry', () => {
     const kept = { onStatus: '409=failed', rate: [{ count: 50, perMs: 1_000 }] };
     expect(await readRun(harness.redis, made)).toMatchObject(kept);
     await harness.expunge(['cancel', made, '--yes']);
-    const other = await harness.expunge(['retry', made, '--on-status', '409=absent', '--rate', '9/s', ...yes]);
+    const other = await harness.expunge([
+      ...['retry', made, '--on-status', '409=absent', '--expect-absent', '--rate', '9/s', ...yes],
+    ]);
     expect(summaryIn(other)).toMatchObject({ absent: 1 });
     const changed = { onStatus: '409=absent', rate: [{ count: 9, perMs: 1_000 }] };
     expect(await readRun(harness.redis, summaryIn(other).run)).toMatchObject(changed);

@@ -23,6 +23,8 @@ async function submit(harness: Harness, list: readonly string[], ...args: string
     'annotations',
     '--on-status',
     '409=failed',
+    '--expect',
+    '409',
     '--detach',
     '--yes',
     ...args,

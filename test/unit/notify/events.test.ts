@@ -81,7 +81,7 @@ describe('the event of a run', () => {
     const gone = parseRun('r1', { ...stored, rows: '5', deleted: '0', failed: '0', absent: '5' });
     const completed = { ...change, state: 'completed' } as const;
     const event = runEvent(gone, completed);
-    expect(event.text).toMatch(/ is completed, but nothing shows that any of its 5 ids was there: 5 rows: 5 absent$/);
+    expect(event.text).toMatch(/ is completed, but nothing shows that any of its ids was there: 5 rows: 5 absent$/);
     expect(event.data).toMatchObject({ exit: 3 });
     const expected = runEvent({ ...gone, expectAbsent: true }, completed);
     expect(expected.text).toMatch(/ is completed: 5 rows: 5 absent$/);

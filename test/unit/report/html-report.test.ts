@@ -470,7 +470,7 @@ describe('all that a page says', () => {
 });
 
 it.each([
-  ['', '<b class="bad">completed</b>, but nothing shows that any of its 3 ids was there'],
+  ['', '<b class="bad">completed</b>, but nothing shows that any of its ids was there'],
   ['1', '<b class="good">completed</b></p>'],
 ])('the page of a run that found none of its ids, with expectAbsent "%s", says so: %s', (expectAbsent, words) => {
   const run = runOf('', { state: 'completed', halt: '', rows: '3', ids: '3', ...gone, tallied: '1', expectAbsent });

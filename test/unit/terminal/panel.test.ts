@@ -86,7 +86,7 @@ describe('panelText', () => {
     const completed = { state: 'completed', ids: 3, pending: 0 } as const;
     expect(lastLine({ ...completed, conclusion: 'well' })).toBe('Completed.');
     expect(lastLine({ ...completed, conclusion: 'none_there' })).toBe(
-      'Completed, but nothing shows that any of its 3 ids was there.',
+      'Completed, but nothing shows that any of its ids was there.',
     );
   });
 

@@ -78,8 +78,8 @@ describe('the last occurrences of a schedule', () => {
     ['well', [5, 0, 0], 'completed: 5 deleted (r1)'],
     ['well', [0, 3, 0], 'completed: 0 deleted, 3 gone (r1)'], // with --expect-absent
     ['left', [5, 0, 2], 'completed: 5 deleted, 2 not (r1)'],
-    ['none_there', [0, 3, 0], 'completed, but nothing shows that any of its 3 ids was there (r1)'],
-    ['none_there', [0, 1, 2], 'completed, but nothing shows that its only id was there (r1)'],
+    ['none_there', [0, 3, 0], 'completed, but nothing shows that any of its ids was there (r1)'],
+    ['none_there', [0, 1, 2], 'completed, but nothing shows that any of its ids was there (r1)'],
     ['mismatch', [2, 1, 0], 'completed, but its counts do not add up (r1)'],
   ])('that had a run which is %s of %j say "%s"', (conclusion, [deleted, gone, left], words) => {
     const ended = { state: 'completed', conclusion, deleted, gone, left } as const;
