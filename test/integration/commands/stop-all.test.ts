@@ -14,6 +14,7 @@ async function openPlace(atEnd: AtEnd) {
   const harness = await openHarness(null, { account: '', objects: { annotations: 0, views: 9 } });
   const { url } = harness.sandbox;
   const localhost = url.replace('127.0.0.1', 'localhost');
+  for (const name of [url, localhost]) await forgetTarget(name); // another test may have had this port
   atEnd(async () => {
     await forgetTarget(localhost);
     await harness.close();
