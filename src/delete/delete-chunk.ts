@@ -27,7 +27,7 @@ import { type Answer, makeVerdictTable, type VerdictTable } from './verdict.ts';
 export type DeleteDeps = {
   ledger: Ledger;
   writes: WriteStatus;
-  senders: Record<Resource, TargetSender>;
+  sender: TargetSender;
   /** Meters that count what this process sends and settles, for its metrics. */
   meters: Record<Resource, RequestMeter>;
   /** Callbacks for when there may be room again; see `ChunkPass`. */
@@ -55,7 +55,7 @@ export type DeleteDeps = {
   log: Log;
 };
 
-/** The connections and limits for requests of one resource in this process. */
+/** The connections and limits for requests to the target in this process. */
 export type TargetSender = { connections: ConnectionPool; limits: TargetLimits };
 
 /** A chunk of a run, and whether its requests may be sent. `signal`: aborted when this process no longer holds the chunk's job. */
@@ -98,16 +98,16 @@ export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<Chu
   const verdicts = makeVerdictTable(claim.onStatus, definition);
   const toPath = pathMaker(ids.resource);
   const pathAt = (index: number) => deps.basePath + toPath(ids.idAt(index));
-  const sender = deps.senders[ids.resource]!;
   const pass = new ChunkPass(ledgerChunk.cells, pathAt, dueIndexes(claim, deps), {
-    ...passDeps(job, claim, verdicts, sender, deps.meters[ids.resource]!, deps),
+    ...passDeps(job, claim, verdicts, deps.meters[ids.resource]!, deps),
     form: definition,
     isNeverRepeated: isNeverRepeated(definition),
   });
-  sender.limits.enter();
-  await pass.run().finally(() => sender.limits.leave());
+  const { limits } = deps.sender;
+  limits.enter();
+  await pass.run().finally(() => limits.leave());
   await notePutBack(job, claim, pass, deps);
-  return returnPassed(job, claim, pass, sender, deps);
+  return returnPassed(job, claim, pass, deps);
 }
 
 const inDoubtMessage = 'from here on ids that are found gone are gone_unconfirmed, not absent';
@@ -129,11 +129,14 @@ function passDeps(
   { run, chunk, gate, requestQueue, meter, refusals: refusalsOf, firstAnswers, signal: stop }: ChunkTask,
   claim: Claim,
   verdicts: VerdictTable,
-  { connections, limits }: TargetSender,
   requests: RequestMeter,
   deps: DeleteDeps,
 ) {
-  const { ledger, log } = deps;
+  const {
+    ledger,
+    log,
+    sender: { connections, limits },
+  } = deps;
   const refusals = refusalsOf(claim.ids.resource);
   let known: Promise<ReadonlyMap<number, PutBack>> | null = null;
   /** What earlier passes put back; read once, if at all. */
@@ -230,7 +233,6 @@ async function returnPassed(
   { run, chunk, requestQueue }: ChunkTask,
   claim: Claim,
   { cells, waitsUntil, isReturned }: ChunkPass,
-  { limits }: TargetSender,
   deps: DeleteDeps,
 ): Promise<ChunkResult> {
   const left = [...cells.keys()].filter((index) => !isSettled(cells[index]!) && index < claim.sendable);
@@ -240,7 +242,7 @@ async function returnPassed(
   });
   const isRetry = left.every((index) => countAttempts(cells[index]!) > 0 || waitsUntil.has(index));
   // An operator may lift a throttle or change the run's rate, and the chunk must then be due. So a longer wait is cut to 5 s.
-  const throttledMs = Math.min(limits.throttledMs, maxWaitMs);
+  const throttledMs = Math.min(deps.sender.limits.throttledMs, maxWaitMs);
   const permitMs = requestQueue.waitMs > maxWaitMs ? maxWaitMs : 0;
   let dueInMs = waits.length === 0 ? null : Math.max(throttledMs, permitMs, Math.min(...waits));
   const returnChunk = () =>

@@ -18,7 +18,7 @@ export type Resent = { found: 'gone' | 'there' | 'unclear'; words: string };
 export type ResendStop = { why: 'stopped' | 'credentials' | 'unreachable'; words: string };
 
 type ResendDeps = {
-  senders: Record<Resource, TargetSender>;
+  sender: TargetSender;
   token: Token;
   basePath: string; // the path of the target's URL, without a slash at its end
   gapMs: number; // from one request to the next at least; 0 = the permits of the target are enough
@@ -37,16 +37,15 @@ const triesMax = 4; // for requests that cannot have been executed
  * first request cannot have been executed, because a later 404 would prove nothing. Returns why it ended early, or null.
  */
 export async function resendDeleted(ids: readonly DeletedId[], deps: ResendDeps): Promise<ResendStop | null> {
-  const all = new Set(Object.values(deps.senders));
-  for (const { limits } of all) limits.enter();
-  const queues = new Map([...all].map((sender) => [sender, openQueue()]));
+  const { limits } = deps.sender;
+  limits.enter();
+  const queue = openQueue();
   const left = [...ids];
   const turn = turns(deps);
   let stop: ResendStop | null = null;
   const work = async () => {
     for (let id = left.shift(); id !== undefined && stop === null; id = left.shift()) {
-      const sender = deps.senders[id.resource]!;
-      const result = await resend(id, sender, queues.get(sender)!, { ...deps, turn }, () => stop);
+      const result = await resend(id, queue, { ...deps, turn }, () => stop);
       if ('found' in result) deps.found(id, result);
       else stop ??= result;
     }
@@ -55,14 +54,13 @@ export async function resendDeleted(ids: readonly DeletedId[], deps: ResendDeps)
     await Promise.all(Array.from({ length: atOnce }, work));
     return stop;
   } finally {
-    for (const { limits } of all) limits.leave();
+    limits.leave();
   }
 }
 
 /** `stopped`: why another id has ended the whole check, or null. */
 async function resend(
   id: DeletedId,
-  sender: TargetSender,
   queue: Queue,
   deps: ResendDeps & { turn: () => Promise<void> },
   stopped: () => ResendStop | null,
@@ -70,11 +68,9 @@ async function resend(
   const path = deps.basePath + idPath(id.resource, id.id);
   for (let tries = 1; ; ) {
     await deps.turn();
-    const answer = await send(path, id.resource, sender, queue, deps);
+    const answer = await send(path, id.resource, queue, deps);
     const result =
-      answer === null
-        ? (stopped() ?? whyStopped(sender, deps))
-        : resultOf(answer, id.resource, tries >= triesMax, deps.token);
+      answer === null ? (stopped() ?? whyStopped(deps)) : resultOf(answer, id.resource, tries >= triesMax, deps.token);
     if (result !== null) return result;
     if (answer === null)
       await sleepUntilAborted(tokenCheckMs, deps.signal); // there is no token yet
@@ -116,9 +112,9 @@ function resultOf(answer: Answer, resource: Resource, isLast: boolean, token: To
 const refused = 'the API rejected the token';
 const tokenCheckMs = 200;
 
-function whyStopped({ limits }: TargetSender, { signal, holdWords }: ResendDeps): ResendStop | null {
+function whyStopped({ sender, signal, holdWords }: ResendDeps): ResendStop | null {
   if (signal.aborted) return { why: 'stopped', words: String(signal.reason) };
-  return limits.isStopped ? { why: 'stopped', words: holdWords() } : null;
+  return sender.limits.isStopped ? { why: 'stopped', words: holdWords() } : null;
 }
 
 type Queue = RunQueue<QueuedRequest>;
@@ -138,13 +134,8 @@ function openQueue(): Queue {
 const throttling = waitStatuses(verdictTable);
 
 /** Returns the answer, or null if sending is no longer allowed. */
-function send(
-  path: string,
-  resource: Resource,
-  { connections, limits }: TargetSender,
-  queue: Queue,
-  deps: ResendDeps,
-): Promise<Answer | null> {
+function send(path: string, resource: Resource, queue: Queue, deps: ResendDeps): Promise<Answer | null> {
+  const { connections, limits } = deps.sender;
   const maySend = () => !deps.signal.aborted && !limits.isStopped;
   return new Promise((answered) => {
     connections.submit(queue, {

@@ -123,7 +123,7 @@ export function openService(
   const deleting: DeleteDeps = {
     ...options,
     writes,
-    senders: perResource(() => sender),
+    sender,
     meters,
     wakers,
     refusedIds: new RefusedIds(clock),

@@ -12,7 +12,7 @@ import { describeVerification, storeVerification, verificationFacts } from '../.
 import { logFor } from '../../logger.ts';
 import { type DeletedId, sampleDeleted } from '../../lookup/sample-deleted.ts';
 import type { Rate } from '../../model/rate.ts';
-import { definitionOf, isHarmlessAgain, isNeverRepeated, perResource } from '../../model/resource.ts';
+import { definitionOf, isHarmlessAgain, isNeverRepeated } from '../../model/resource.ts';
 import type { Target } from '../../model/target.ts';
 import { readTimeWindow, windowStateAt } from '../../model/time-window.ts';
 import type { ToType } from '../../model/to-type.ts';
@@ -208,7 +208,7 @@ async function sendAll(work: Work, results: Results, { signal }: Interrupts): Pr
   const progress = startProgress(progressStream(invocation), invocation.env, () => results.progress());
   try {
     return await resendDeleted(sample, {
-      senders: perResource(() => sender),
+      sender,
       token: credentials.token,
       basePath: new URL(target.baseUrl).pathname.replace(/\/$/, ''),
       gapMs: gapFor(run.rate, sample.length),

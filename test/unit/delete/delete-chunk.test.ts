@@ -65,7 +65,7 @@ function openWork(cells: number[], odd: Odd = {}) {
   });
   const work: DeleteDeps = {
     ledger,
-    senders: { annotations: road, views: road },
+    sender: road,
     meters,
     wakers: new Set(),
     token: givenToken(),
