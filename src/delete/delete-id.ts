@@ -264,10 +264,7 @@ function resendRefused(id: OpenId, { random }: DeleteIdDeps): IdPassResult {
 
 /** The API refuses this id with a token that others get through with: it is sent again a few times, and then has failed. */
 function deferRefused(id: OpenId, refusals: number, { random, retried }: DeleteIdDeps): IdPassResult {
-  if (refusals >= maxRefusals) {
-    const cell = settle(id.doubtful ? inDoubt('failed') : 'failed', refusals, codeOf(id.answer));
-    return { cell, mayResend: false, waitMs: 0 };
-  }
+  if (refusals >= maxRefusals) return fail(id, refusals);
   retried('credentials');
   return { cell: openCell(id), mayResend: false, waitMs: backoffMs(refusals, random()) };
 }
@@ -286,7 +283,12 @@ function haltUnreachable(
 /** Without a quick attempt left, the id is due in a later pass, or is settled after its last attempt. */
 function deferOrSettle(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
   if (id.attempts < maxAttempts(retryDelaysMs)) return { cell: openCell(id), mayResend: false, waitMs: 0 };
-  const cell = settle(id.doubtful ? inDoubt('failed') : 'failed', id.attempts, codeOf(id.answer));
+  return fail(id, id.attempts);
+}
+
+/** The end of an id that was refused for the last time; unknown if an earlier request for it may have been executed. */
+function fail(id: OpenId, attempts: number): IdPassResult {
+  const cell = settle(id.doubtful ? inDoubt('failed') : 'failed', attempts, codeOf(id.answer));
   return { cell, mayResend: false, waitMs: 0 };
 }
 

@@ -1,7 +1,7 @@
 import { plural } from '../format.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import { expectFlag, probes, refusalOf, refusalsInARow } from '../ledger/thresholds.ts';
-import type { RefusalReport } from '../limiter/run-pace.ts';
+import type { ExpectedRefusals, RefusalReport } from '../limiter/run-pace.ts';
 import type { Resource } from '../model/resource.ts';
 import { visible } from '../model/visible.ts';
 import { Spells } from './spells.ts';
@@ -100,15 +100,12 @@ type Hold = { kind: Kind; streak: Streak; since: number; refused: number; isOthe
 
 type Pass = { readonly expected: number };
 
-/** Refusals that are expected: ids that are not there, and these statuses. `mayBeGone`: ids that an earlier run may have deleted. */
-export type Expected = { absent: boolean; mayBeGone: number; statuses: readonly number[] };
-
 /**
- * Decides when a refusal is believed, with what one process knows of one run and resource. During a deployment, with a wrong token or above a limit, an API refuses
- * every id. Such refusals come in a streak, in all processes. So each refused id waits until its streak is over, or until no more answers are
- * expected. After a short streak it is believed. After a long one, or in a spell with more such ids than chance explains, it is asked for again. In a
- * streak that is too long, ids are sent one at a time. If these are refused as well, the run halts, with the ids of the streak open. At the end of a
- * list nothing ends a streak, so ids that are not there are asked for once more after a longer wait.
+ * Decides when a refusal is believed, with what one process knows of one run and resource. During a deployment, with a wrong token or above a limit,
+ * an API refuses every id. Such refusals come in a streak, in all processes. So each refused id waits until its streak is over, or until no more
+ * answers are expected. After a short streak it is believed. After a long one, or in a spell with more such ids than chance explains, it is asked for
+ * again. In a streak that is too long, ids are sent one at a time. If these are refused as well, the run halts, with the ids of the streak open. At
+ * the end of a list nothing ends a streak, so ids that are not there are asked for once more after a longer wait.
  */
 export class Refusals {
   /** Whether ids are sent one at a time. */
@@ -120,7 +117,7 @@ export class Refusals {
   readonly #passes = new Set<Pass>();
   readonly #waiting = new Set<Waiting>();
   readonly #kinds: Kind[] = [];
-  #expected: Expected = { absent: false, mayBeGone: 0, statuses: [] };
+  #expected: ExpectedRefusals = { absent: false, mayBeGone: 0, statuses: [] };
   #hold: Hold | null = null;
   #acceptedAt = Number.NEGATIVE_INFINITY;
   #slowestMs = 0;
@@ -148,7 +145,7 @@ export class Refusals {
   }
 
   /** Expected refusals are believed at once, however many come in a row. */
-  expect(expected: Expected): void {
+  expect(expected: ExpectedRefusals): void {
     this.#expected = expected;
   }
 
@@ -276,11 +273,11 @@ export class Refusals {
 
   #grow(kind: Kind, id: string): void {
     const { streak, longest } = kind;
+    const now = this.#clock();
     streak.ids++;
-    streak.times.push(this.#clock());
+    streak.times.push(now);
     if (streak.times.length > refusalsInARow) streak.times.shift();
     if (streak.examples.length < maxExamples) streak.examples.push(id);
-    const now = this.#clock();
     if (streak.ids >= longest.ids || now - longest.at > reportedForMs) kind.longest = { ids: streak.ids, at: now };
   }
 

@@ -8,6 +8,7 @@ import {
   classifyStatus,
   describeMeaning,
   isAmbiguous,
+  isWithin,
   type Meaning,
   parseStatusRanges,
   type StatusAction,
@@ -181,7 +182,7 @@ function withoutEnd(verdict: Verdict): Verdict {
 
 function verdictOfWhole(answer: StatusAnswer, doubtful: boolean, table: VerdictTable, fits: Fits): Verdict {
   const { status, headers } = answer;
-  const rule = table.find(({ ranges }) => ranges.some(([from, to]) => status >= from && status <= to));
+  const rule = table.find(({ ranges }) => isWithin(ranges, status));
   const mayBeOther = rule?.meaning === 'deleted' && status !== successStatus && !answer.isCutOff;
   if (mayBeOther && (isPage(answer) || !fits(answer))) return settledAs('unknown', doubtful);
   if (rule?.name != null && classifyStatus(status) === 'refused' && wantsCertificatePage.test(answer.body))

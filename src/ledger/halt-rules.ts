@@ -1,5 +1,5 @@
 import { codeOfStatus, isFailure, isGone, rankOf, type SentOutcome, sentOutcomes } from '../model/outcome.ts';
-import type { StatusRange } from '../model/status.ts';
+import { isWithin, type StatusRange } from '../model/status.ts';
 import { noteAuditLua } from './audit.ts';
 import type { IdState } from './cell.ts';
 import type { HaltCode } from './run.ts';
@@ -31,9 +31,7 @@ export const failuresAfter = 100;
 
 /** Whether an id ended with an unexpected answer. The update script does the same in Lua. */
 export function isUnexpected({ outcome, status }: IdState): boolean {
-  return (
-    isFailure(outcome) && unexpected.statuses.some(([from, to]) => status !== null && status >= from && status <= to)
-  );
+  return isFailure(outcome) && status !== null && isWithin(unexpected.statuses, status);
 }
 
 /** A Lua expression: whether a settled cell with this rank and code ended with an unexpected answer. The same as `isUnexpected`. */

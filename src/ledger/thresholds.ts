@@ -1,4 +1,4 @@
-import { parseStatusRanges, type StatusRange, statusRanges } from '../model/status.ts';
+import { isWithin, parseStatusRanges, type StatusRange, statusRanges } from '../model/status.ts';
 import type { HaltCode } from './run.ts';
 
 /** The number of equal refusals in a row, over all processes, from which a run sends one id at a time. */
@@ -49,11 +49,10 @@ export const refusals: readonly Refusal[] = [
 
 const absence = refusals[0]!;
 
+/** The row of a refusal. `isGone`: it says that the id is not there. */
 export function refusalOf(status: number, isGone: boolean): Refusal {
   if (isGone) return absence;
-  return (
-    refusals.find(({ statuses }) => statuses.some(([from, to]) => status >= from && status <= to)) ?? refusals.at(-1)!
-  );
+  return refusals.find(({ statuses }) => isWithin(statuses, status)) ?? refusals.at(-1)!;
 }
 
 /** How to say that refusals with a status are expected: `--expect-absent`, `--expect 403`. */

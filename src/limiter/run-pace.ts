@@ -22,15 +22,17 @@ export type PermitReply = {
 
 /** The same, and what the processes of the run need to judge refusals. */
 export type PaceReply = PermitReply & {
-  /** Refusals that are expected: ids that are not there, all or so many, and these statuses. */
-  expected: { absent: boolean; mayBeGone: number; statuses: readonly number[] };
+  expected: ExpectedRefusals;
   /** What the other processes reported in the last 3 s. */
   others: readonly RefusalReport[];
 };
 
+/** Refusals that are expected: ids that are not there, and these statuses. `mayBeGone`: ids that an earlier run may have deleted. */
+export type ExpectedRefusals = { absent: boolean; mayBeGone: number; statuses: readonly number[] };
+
 /**
- * How long ago a process saw an accepted request of a resource, and for each status how many ids were refused with it in a row: in the longest streak of
- * the last seconds, and in the present one.
+ * How long ago a process saw an accepted request of a resource, and for each status how many ids were refused with it in a row: in the longest streak
+ * of the last seconds, and in the present one.
  */
 export type RefusalReport = {
   resource: string;

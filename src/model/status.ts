@@ -104,6 +104,11 @@ export function parseStatusRanges(answers: string): StatusRange[] {
   });
 }
 
+/** Whether a status is in one of the ranges. */
+export function isWithin(ranges: readonly StatusRange[], status: number): boolean {
+  return ranges.some(([from, to]) => status >= from && status <= to);
+}
+
 /** The statuses of a row. */
 export function statusRanges(name: StatusClass): StatusRange[] {
   return parseStatusRanges(table[name].answers);

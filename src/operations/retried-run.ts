@@ -33,8 +33,9 @@ function adviceToEnd({ id, state, command, detached }: Live, toType: ToType): st
 }
 
 /**
- * The action with the settings of the retried run, unless the action sets them itself. If the run may have deleted some of its ids, they are expected to be gone. Throws USAGE for
- * a rate that this version cannot read: without it nothing would bound the retry. Throws GUARD for resources that are defined in another way here.
+ * The action with the settings of the retried run, unless the action sets them itself. If the run may have deleted some of its ids, they are expected
+ * to be gone. Throws USAGE for a rate that this version cannot read: without it nothing would bound the retry. Throws GUARD for resources that are
+ * defined in another way here.
  */
 export function inherit(action: ListAction, { run, mayBeGone }: Retries): ListAction {
   const { config } = action;

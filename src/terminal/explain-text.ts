@@ -3,7 +3,7 @@ import type { Run, RunState } from '../ledger/run.ts';
 import type { FoundRow, FoundRows, OpenId } from '../lookup/find-id.ts';
 import type { Outcome } from '../model/outcome.ts';
 import { cancelCode } from '../model/selection.ts';
-import { findStatusFacts, successStatus } from '../model/status.ts';
+import { findStatusFacts, isAmbiguous, successStatus } from '../model/status.ts';
 import { visibleLine } from '../model/visible.ts';
 import { hanging } from './render-markdown.ts';
 import { plainStyle, type Style } from './style.ts';
@@ -110,14 +110,9 @@ function unknownText(row: FoundRow): string {
   const decided = `${answer(row)}${inAll(row)}`;
   if (row.status !== null && isGone(row.status))
     return `The API said that it is not there (${decided}), but accepted nothing after it: perhaps it said so of everything.`;
-  return isRefusal(row.status)
+  return row.status !== null && !isAmbiguous(row.status)
     ? `It was refused (${decided}), but an earlier request may have been executed.`
     : `No definite answer: ${decided}. A request may have been executed.`;
-}
-
-/** Whether this answer alone would have been a definite refusal. */
-function isRefusal(status: number | null): boolean {
-  return status !== null && !findStatusFacts(status).isAmbiguous;
 }
 
 function doubtText(doubt: string): string {
