@@ -92,8 +92,8 @@ function openPlace() {
     writeFileSync(path('config.json'), JSON.stringify({ baseUrl: sandbox.url, stateDir: path('state'), sources }));
   });
   afterAll(async () => {
-    await sandbox.close();
     await forgetTarget(sandbox.url);
+    await sandbox.close();
     rmSync(folder, { recursive: true, force: true });
   });
   /** Does the line with this flag, and returns what it wrote. RUN is the run that was left to workers, DELETED the one before, PLAN the last plan. */

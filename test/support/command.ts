@@ -117,6 +117,7 @@ function collect(keep: (text: string) => void): NodeJS.WriteStream {
 }
 
 /** The last line of `--json`. */
-export function summaryIn({ stdout }: { stdout: string }): Summary {
+export function summaryIn({ stdout, stderr }: { stdout: string; stderr?: string }): Summary {
+  if (stdout === '') throw new Error(`no summary: ${stderr}`);
   return JSON.parse(stdout.trimEnd().split('\n').at(-1)!);
 }

@@ -149,10 +149,10 @@ export async function openHarness(
     for (const running of commands) if (!running.isOver) running.signal('SIGTERM');
     for (const running of processes) running.signal('SIGKILL');
     await Promise.all([...commands, ...processes].map(({ ended }) => ended.catch(() => {})));
-    await sandbox.close();
-    if (!ownRedis && !isKept)
+    if (!ownRedis && !isKept) // first: once the port is free, it may be another test's
       for (const url of new Set([sandbox.url, ...(await runs()).map(({ baseUrl }) => baseUrl)]))
         await forgetTarget(url, redis as Redis);
+    await sandbox.close();
     redis.disconnect();
     process.chdir(root);
     rmSync(folder, { recursive: true, force: true });

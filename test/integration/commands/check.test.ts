@@ -109,8 +109,8 @@ async function openApi(atEnd: AtEnd, options: SandboxOptions = {}) {
   const redis = await openTestRedis();
   atEnd(async () => {
     redis.disconnect();
-    await sandbox.close();
     await forgetTarget(sandbox.url);
+    await sandbox.close();
   });
   return { sandbox, redis, fp: targetOf(sandbox.url, '').fp };
 }

@@ -405,8 +405,8 @@ describe.runIf(hasOpenssl)('https', () => {
         expect(harness.sandbox.seen).toHaveLength(since);
       }
     } finally {
-      await relay.close();
       await forgetTarget(url);
+      await relay.close();
     }
   });
 });

@@ -25,9 +25,9 @@ async function listen(atEnd: AtEnd, server: Server, scheme: 'http' | 'https'): P
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}`;
   atEnd(async () => {
+    await forgetTarget(url);
     for (const socket of open) socket.destroy();
     server.close();
-    await forgetTarget(url);
   });
   return url;
 }

@@ -43,8 +43,8 @@ test('a run holds no spool while it deletes, and its report names the day until 
       `its report is kept until ${new Date(until).toISOString().slice(0, 10)} in ${join(stateDir, 'runs', run)}`,
     );
   } finally {
-    await sandbox.close();
     await forgetTarget(sandbox.url);
+    await sandbox.close();
   }
 });
 
