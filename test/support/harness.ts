@@ -149,7 +149,8 @@ export async function openHarness(
     for (const running of commands) if (!running.isOver) running.signal('SIGTERM');
     for (const running of processes) running.signal('SIGKILL');
     await Promise.all([...commands, ...processes].map(({ ended }) => ended.catch(() => {})));
-    if (!ownRedis && !isKept) // first: once the port is free, it may be another test's
+    // Before the port is free for another test.
+    if (!ownRedis && !isKept)
       for (const url of new Set([sandbox.url, ...(await runs()).map(({ baseUrl }) => baseUrl)]))
         await forgetTarget(url, redis as Redis);
     await sandbox.close();
