@@ -87,7 +87,7 @@ describe.concurrent('a Redis', () => {
 
     mark();
     await say(`cancel ${id} --yes`);
-    const last = harness.sandbox.seen.length;
+    const last = await quiet(harness);
     await seenByWorker(harness);
     await lose();
     expect(await harness.runIs('cancelled again', ({ state }) => state === 'cancelled')).toMatchObject({ who: 'ana' });
@@ -109,9 +109,12 @@ describe.concurrent('a Redis', () => {
       await until(`it names ${what}`, () => worker.stderr.includes(what));
     expect(worker.stderr).toContain('expunge target acknowledge');
     expect((await probes.scrape()).value('expunge_redis_losses')).toBeGreaterThan(0);
-    const events = Object.values(await harness.redis.hgetall(keys.outboxEvents(fp))).map((event) => JSON.parse(event));
-    expect(events.map(({ type }) => type)).toContain('target.data_lost');
-    expect((await readStops(harness.redis, fp)).target).toMatchObject({ who: 'ana', reason: 'incident' });
+    await until('an event says so', async () => {
+      const events = Object.values(await harness.redis.hgetall(keys.outboxEvents(fp))).map((event) => JSON.parse(event));
+      return events.some(({ type }) => type === 'target.data_lost');
+    });
+    const stop = await until('the stop is back', async () => (await readStops(harness.redis, fp)).target);
+    expect(stop).toMatchObject({ who: 'ana', reason: 'incident' });
     expect((await say('target acknowledge --reason seen')).stderr).toContain('acknowledged');
     await until('it is ready', async () => (await probes.readiness()).status === 200);
     expect((await say('target acknowledge')).stderr).toContain('nothing to acknowledge');
