@@ -110,7 +110,9 @@ describe.concurrent('a Redis', () => {
     expect(worker.stderr).toContain('expunge target acknowledge');
     expect((await probes.scrape()).value('expunge_redis_losses')).toBeGreaterThan(0);
     await until('an event says so', async () => {
-      const events = Object.values(await harness.redis.hgetall(keys.outboxEvents(fp))).map((event) => JSON.parse(event));
+      const events = Object.values(await harness.redis.hgetall(keys.outboxEvents(fp))).map((event) =>
+        JSON.parse(event),
+      );
       return events.some(({ type }) => type === 'target.data_lost');
     });
     const stop = await until('the stop is back', async () => (await readStops(harness.redis, fp)).target);
