@@ -8,12 +8,12 @@ type Bound = { count: number; perMs: number };
 export type Rate = readonly Bound[];
 
 /**
- * Reads `200/s`, `6000/min` or `200/s,100000/day`; a number alone is per second. Throws an Error that says what was expected. This includes 0,
- * fractions, two bounds for one period, and more than a million per second.
+ * Reads `200/s`, `6000/min` or `200/s,100000/day`. Throws an Error that says what was expected. This includes a number without its period, 0, fractions,
+ * two bounds for one period, and more than a million per second.
  */
 export function parseRate(text: string): Rate {
   const parts = text.split(',').map((part) => part.trim());
-  const rate = parts.map((part) => parseBound(part, text, parts.length > 1)).sort((a, b) => a.perMs - b.perMs);
+  const rate = parts.map((part) => parseBound(part, text)).sort((a, b) => a.perMs - b.perMs);
   const twice = rate.find((bound, i) => bound.perMs === rate[i + 1]?.perMs);
   if (twice) throw new Error(`"${text}" has two limits per ${unitOf(twice).name}: which one holds?`);
   return rate;
@@ -91,8 +91,10 @@ const units = [
 
 const maxPerSecond = 1_000_000;
 
-function parseBound(part: string, text: string, needsUnit: boolean): Bound {
-  const [, digits, suffix = needsUnit ? undefined : 's'] = /^(\d+(?:\.\d+)?)(?:\/([a-z]+))?$/.exec(part) ?? [];
+function parseBound(part: string, text: string): Bound {
+  if (/^[1-9]\d*$/.test(part))
+    throw new Error(`expected a period, as in ${part}/s, ${part}/min, ${part}/h or ${part}/day, got "${part}"`);
+  const [, digits, suffix] = /^(\d+(?:\.\d+)?)(?:\/([a-z]+))?$/.exec(part) ?? [];
   const unit = units.find((one) => one.suffix === suffix);
   if (digits === undefined || unit === undefined) throw unreadable(text);
   const count = Number(digits);
