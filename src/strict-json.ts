@@ -35,7 +35,7 @@ function failurePlace(json: string, message: string): string {
  * A token of a JSON text; `line` and `column` from 1. `sign`: its first character, which tells what it is. `value`: the text of a string, or the token
  * as it is written. `isToken`: false for text that is no token of JSON, or not a whole one.
  */
-type Token = { sign: string; value: string; at: number; end: number; line: number; column: number; isToken: boolean };
+type Token = { sign: string; value: string; at: number; line: number; column: number; isToken: boolean };
 
 const [unknown, endOfText] = [16, 17]; // of SyntaxKind, a constant enum, which only its own package can use
 
@@ -47,7 +47,6 @@ function* tokensIn(json: string): Generator<Token> {
       sign: json[at]!,
       value: scanner.getTokenValue(),
       at,
-      end: at + scanner.getTokenLength(),
       line: scanner.getTokenStartLine() + 1,
       column: scanner.getTokenStartCharacter() + 1,
       isToken: kind !== unknown && scanner.getTokenError() === 0,
@@ -73,26 +72,10 @@ function* keysIn(json: string): Generator<Key> {
   }
 }
 
-/** How often the outermost object of a valid JSON text has a key. */
-export function countKey(json: string, key: string): number {
-  let count = 0;
-  for (const { depth, value } of keysIn(json)) if (depth === 1 && value === key) count += 1;
-  return count;
-}
-
-/** The source text of a field's value in the outermost object of a valid JSON text; '' if it has no such field. */
-export function sourceOf(json: string, key: string): string {
-  let [depth, start] = [0, -1];
-  let last: Token | null = null;
-  for (const token of tokensIn(json)) {
-    const { sign, at } = token;
-    if (depth === 1 && start !== -1 && (sign === ',' || sign === '}')) return json.slice(start, at).trim();
-    if (depth === 1 && start === -1 && sign === ':' && last!.value === key) start = token.end;
-    if (sign === '{' || sign === '[') depth += 1;
-    else if (sign === '}' || sign === ']') depth -= 1;
-    last = token;
-  }
-  return '';
+/** Whether an object of a valid JSON text has one of these keys twice: the outermost one, or any. */
+export function hasKeyTwice(json: string, names: readonly string[], where: 'outermost' | 'any'): boolean {
+  const isAsked = ({ depth, value }: Key) => (depth === 1 || where === 'any') && names.includes(value);
+  return findRepeatedKey(json, isAsked) !== null;
 }
 
 /**
@@ -111,11 +94,12 @@ export function lineOfKey(text: string, keys: readonly string[]): number {
   return line;
 }
 
-/** Finds the first key that occurs twice in one object; null if there is none. The text is known to be JSON. */
-function findRepeatedKey(json: string): Key | null {
+/** Finds the first of the keys asked for that occurs twice in one object; null if there is none. The text is known to be JSON. */
+function findRepeatedKey(json: string, isAsked: (key: Key) => boolean = () => true): Key | null {
   const seen: Set<string>[] = []; // by depth: the keys of the object that is open there
   for (const key of keysIn(json)) {
     if (key.isFirst) seen[key.depth] = new Set();
+    if (!isAsked(key)) continue;
     if (seen[key.depth]!.has(key.value)) return key;
     seen[key.depth]!.add(key.value);
   }

@@ -1,10 +1,11 @@
 import { isNameOf, resources } from '../model/resource.ts';
 import type { Row } from '../model/row.ts';
-import { countKey, sourceOf } from '../strict-json.ts';
+import { hasKeyTwice } from '../strict-json.ts';
 import { adviceToSplit } from './convert-advice.ts';
 import { isNamedLike } from './header.ts';
 import { inputError, shown } from './input-error.ts';
 import { columnSetting, defaultColumn, type InputOptions, idColumn, type RowMaker } from './input-options.ts';
+import { fieldsOf, isObject, pathToId, valuesAt } from './json-path.ts';
 import { kindColumns } from './kind-column.ts';
 
 /** The fields of an object that hold its id and its resource. */
@@ -13,42 +14,89 @@ export type Fields = Pick<InputOptions, 'column' | 'reads' | 'resource' | 'resou
 /** The place of a record, and its text. */
 type Place = { name: string; line: number; text: string };
 
-/** The row of one JSON value: an object with the fields, or an id as a string. Throws USAGE if two fields could hold the id. */
-export function rowOfRecord({ name, line, text }: Place, value: unknown, fields: Fields, make: RowMaker): Row {
-  if (typeof value === 'string') return make.row(line, value, undefined);
-  if (typeof value === 'number') return rowOfNumber(line, value, text.trim(), undefined, make);
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return make.rejected(line, text, 'not_a_string');
-  }
-  const record = value as Record<string, unknown>;
+/**
+ * The rows of one JSON value: an object with the fields, or an id as a string or a number. A list of objects stands for its objects. `isFirst`: no
+ * object came before. Throws USAGE if two fields could hold the id, and for a first object whose id lies deeper in it.
+ */
+export function rowsOfRecord(place: Place, value: unknown, fields: Fields, make: RowMaker, isFirst: boolean): Row[] {
+  const { name, line, text } = place;
+  if (typeof value === 'string') return [make.row(line, value, undefined)];
+  if (typeof value === 'number') return [rowOfNumber(line, text.trim(), undefined, make)];
+  if (Array.isArray(value) && value.length > 0 && value.every(isObject))
+    return value.flatMap((one) =>
+      rowsOfRecord({ ...place, text: JSON.stringify(one) }, one, fields, make, isFirst && one === value[0]),
+    );
+  if (!isObject(value)) return [make.rejected(line, text, 'not_a_string')];
   if (fields.column === null) {
-    refuseAmbiguousField(name, line, record, fields);
-    refuseEnvelope(name, line, record, fields);
+    refuseAmbiguousField(name, line, value, fields);
+    refuseEnvelope(name, line, value, fields);
+    if (isFirst) refuseDeepId(name, line, value, fields);
   }
   const column = idColumn(fields);
   const { resource, resourceColumn } = fields;
+  const names = fieldsOf(value, column);
   // The parser silently takes the last value, which may not be the intended one.
-  if (isRepeated(text, column) || (resourceColumn !== null && isRepeated(text, resourceColumn))) {
-    return make.rejected(line, text, 'duplicate_key');
-  }
-  const kindColumn = resource === null ? resourceColumn! : kindColumns.find((known) => Object.hasOwn(record, known));
-  const kind = kindColumn === undefined ? undefined : ownField(record, kindColumn);
-  const id = ownField(record, column);
-  if (typeof id === 'string') return make.row(line, id, kind, id, kindColumn);
-  if (id === undefined) return make.rejected(line, '', 'missing_id');
-  const source = sourceOf(text, column);
-  if (typeof id !== 'number') return make.rejected(line, source, 'not_a_string');
-  return rowOfNumber(line, id, source, { kind, kindColumn }, make);
+  if (isRepeated(text, names) || (resourceColumn !== null && isRepeated(text, [resourceColumn])))
+    return [make.rejected(line, text, 'duplicate_key')];
+  const kindColumn = resource === null ? resourceColumn! : kindColumns.find((known) => Object.hasOwn(value, known));
+  const kind = kindColumn === undefined ? undefined : ownField(value, kindColumn);
+  const of = { kind, kindColumn };
+  const ids = fields.column === null ? [ownField(value, column)] : valuesAt(value, column);
+  const hasNumber = ids.some((id) => typeof id === 'number');
+  return (hasNumber ? withSources(ids, text, names, column) : ids).map((id) => {
+    if (typeof id === 'string') return make.row(line, id, kind, id, kindColumn);
+    if (id instanceof NumberSource) return rowOfNumber(line, id.source, of, make);
+    return id === undefined ? make.rejected(line, '', 'missing_id') : make.rejected(line, text, 'not_a_string');
+  });
 }
 
 type Kind = { kind: unknown; kindColumn: string | undefined };
 
+/** A number as it is written. */
+class NumberSource {
+  readonly source: string;
+
+  constructor(source: string) {
+    this.source = source;
+  }
+}
+
+/** The same ids with numbers as they are written. Most records have one, behind a key that occurs once. */
+function withSources(ids: unknown[], text: string, names: readonly string[], column: string): unknown[] {
+  const quoted = `"${names.at(-1)}"`;
+  const at = text.indexOf(quoted);
+  if (ids.length === 1 && at !== -1 && text.indexOf(quoted, at + 1) === -1) {
+    number.lastIndex = at + quoted.length;
+    const source = number.exec(text)?.[1];
+    if (source !== undefined && Number(source) === ids[0]) return [new NumberSource(source)];
+  }
+  return valuesAt(parseWithSources(text), column);
+}
+
+const number = /\s*:\s*(-?\d[\d.eE+-]*)\s*[,}\]]/y;
+
+function parseWithSources(text: string): unknown {
+  const revive = (_: string, value: unknown, { source }: { source: string }) =>
+    typeof value === 'number' ? new NumberSource(source) : value;
+  return JSON.parse(text, revive as Parameters<typeof JSON.parse>[1]);
+}
+
 /** Makes a row from a number. It is an id only if it was written as the whole number it is: 1e3, 1.0 and numbers above 2^53 have lost their text. */
-function rowOfNumber(line: number, id: number, source: string, of: Kind | undefined, make: RowMaker): Row {
-  const isExact = Number.isSafeInteger(id) && String(id) === source;
+function rowOfNumber(line: number, source: string, of: Kind | undefined, make: RowMaker): Row {
+  const isExact = Number.isSafeInteger(Number(source)) && String(Number(source)) === source;
   return isExact
     ? make.row(line, source, of?.kind, source, of?.kindColumn)
     : make.rejected(line, source, 'unsafe_number');
+}
+
+/** Throws for an object without an id of its own that has one deeper in it. */
+function refuseDeepId(name: string, line: number, record: Record<string, unknown>, fields: Fields): void {
+  const own = ownField(record, defaultColumn);
+  if (own !== undefined && (typeof own !== 'object' || own === null)) return;
+  const path = pathToId(record, fields.resource);
+  if (path === null || path === defaultColumn) return;
+  const message = `the field ${shown(defaultColumn)} ${own === undefined ? 'is missing' : 'is no text'}; nothing was sent`;
+  throw inputError(name, line, message, `name the field of the ids, as in ${columnSetting(fields, path)}`);
 }
 
 function refuseAmbiguousField(name: string, line: number, record: Record<string, unknown>, fields: Fields): void {
@@ -95,11 +143,15 @@ function ownField(record: Record<string, unknown>, name: string): unknown {
 }
 
 /**
- * Whether the outermost object has this key twice. Most records cost two searches, because a key in a text without a backslash is written unchanged.
+ * Whether one of these keys stands twice in its object. Most records cost two searches for each, because a key in a text without a backslash is
+ * written unchanged.
  */
-function isRepeated(text: string, key: string): boolean {
-  const quoted = `"${key}"`;
+function isRepeated(text: string, names: readonly string[]): boolean {
+  if (names.every((name) => isOnce(text, `"${name}"`)) && !text.includes('\\')) return false;
+  return hasKeyTwice(text, names, names.length === 1 ? 'outermost' : 'any');
+}
+
+function isOnce(text: string, quoted: string): boolean {
   const first = text.indexOf(quoted);
-  if (text.indexOf(quoted, first + 1) <= first && !text.includes('\\')) return false;
-  return countKey(text, key) > 1;
+  return text.indexOf(quoted, first + 1) <= first;
 }

@@ -4,7 +4,7 @@ import { ArraySplitter } from './array-splitter.ts';
 import { adviceToSplit } from './convert-advice.ts';
 import { inputError } from './input-error.ts';
 import type { RowMaker } from './input-options.ts';
-import { type Fields, rowOfRecord } from './json-record.ts';
+import { type Fields, rowsOfRecord } from './json-record.ts';
 import { splitLines } from './read-lines.ts';
 
 /** Reads one JSON object or string per line; blank lines are not rows. Throws USAGE, naming the line, for a line that is not JSON. */
@@ -21,9 +21,9 @@ export async function* readNdjson(
       if (text.trim() === '') continue;
       const line = first + index;
       if (isFirst && text.trimStart().startsWith('[')) throw inputError(name, line, gotArray, 'use --format json');
-      isFirst = false;
       const value = parse(text, (why) => inputError(name, line, `${expected}: ${why}`, adviceFor(name, text)));
-      rows.push(rowOfRecord({ name, line, text }, value, fields, make));
+      rows.push(...rowsOfRecord({ name, line, text }, value, fields, make, isFirst));
+      isFirst = false;
     }
     yield rows;
   }
@@ -48,7 +48,7 @@ export async function* readJsonArray(
       const value = parse(element, (why) =>
         inputError(name, null, `element ${n} of the array: ${expected}: ${why}`, again),
       );
-      rows.push(rowOfRecord({ name, line: n, text: element.trim() }, value, fields, make));
+      rows.push(...rowsOfRecord({ name, line: n, text: element.trim() }, value, fields, make, n === 1));
     }
     yield rows;
   }

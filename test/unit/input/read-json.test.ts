@@ -12,12 +12,54 @@ test('takes strings and whole numbers that kept their text, and rejects the rest
     '1e3 unsafe_number',
     '9007199254740993 unsafe_number',
     '-0 unsafe_number',
-    'null not_a_string',
-    '["a"] not_a_string',
+    '{"id":null} not_a_string',
+    '{"id":["a"]} not_a_string',
     'missing_id',
     '7',
     '7',
     '\ud800 lone_surrogate',
+  ]);
+});
+
+test.each([
+  ['{"_id":{"$oid":"a1"}}', '_id.$oid', ['a1']],
+  ['{"Item":{"name":{"S":"n"},"id":{"S":"a1"}}}', 'Item.id.S', ['a1']],
+  ['{"id":{"S":"7"}}', 'id.S', ['7']],
+  ['{"preview":false,"result":{"id":7}}', 'result.id', ['7']],
+  ['{"hits":{"total":2,"hits":[{"_index":"x","_id":"a1"},{"_id":"a2"}]}}', 'hits.hits._id', ['a1', 'a2']],
+  ['{"data":[{"id":1},{"id":"b"},{"x":1},{"id":null}]}', 'data.id', ['1', 'b', 'missing_id', '{']],
+  ['{"view":{"annotation_id":5,"title":"t"}}', 'view.annotation_id', ['5']],
+  ['{"meta":{"a.b":1},"data":{"deep":{"guid":"g"}}}', 'data.deep.guid', ['g']],
+])('finds the id deep in %s, names it, and takes it by its path', async (line, path, ids) => {
+  const file = [inputOf('x.ndjson', `${line}\n`)];
+  await expect(collect(file)).rejects.toMatchObject({
+    advice: `name the field of the ids, as in --column ${path.includes('$') ? `'${path}'` : path}`,
+  });
+  expect(brief(await collect(file, { column: path })).map((row) => row.replace(/^\{.*/, '{'))).toEqual(ids);
+});
+
+test.each([
+  ['{"a.id":"x","a":{"id":"y"}}', 'x'],
+  ['{"a":{"id":"y","id":"z"}}', '{"a":{"id":"y","id":"z"}} duplicate_key'],
+  ['{"a":{"id":"y"},"\\u0061":{"id":"z"}}', '{"a":{"id":"y"},"\\u0061":{"id":"z"}} duplicate_key'],
+  ['{"a":{"id":1.0}}', '1.0 unsafe_number'],
+  ['{"a":{"id":1e3},"id":1000}', '1e3 unsafe_number'],
+  ['{"a":{"id":12345678901234567890}}', '12345678901234567890 unsafe_number'],
+  ['{"a":[]}', undefined],
+  ['{"a":7}', 'missing_id'],
+  ['{"b":{"id":"y"}}', 'missing_id'],
+])('by a path takes of %s what is there and nothing else', async (line, row) => {
+  expect(brief(await collect([inputOf('x.ndjson', line)], { column: 'a.id' }))).toEqual(row === undefined ? [] : [row]);
+});
+
+test('takes the objects of pages in an array, and no list of texts', async () => {
+  const pages = '[[{"id":"a"},{"id":"b"}],[],[{"id":"c"}],["d","title"]]';
+  expect(brief(await collect([inputOf('x.json', pages)]))).toEqual([
+    'a',
+    'b',
+    '[] not_a_string',
+    'c',
+    '["d","title"] not_a_string',
   ]);
 });
 
@@ -81,7 +123,7 @@ test('finds among any members, however they are written, a key that stands twice
       return `${isEscaped ? escaped(key) : JSON.stringify(key)}${space}:${space}${JSON.stringify(value)}`;
     });
     const isTwice = members.filter(({ key }) => key === 'id').length > 1;
-    const [row] = await collect([inputOf('x.ndjson', `{${written.join(',')}}`)]);
+    const [row] = await collect([inputOf('x.ndjson', `{${written.join(',')}}`)], { column: 'id' });
     expect(row!.reject === 'duplicate_key').toBe(isTwice);
   };
   await fc.assert(fc.asyncProperty(fc.array(anyMember, { maxLength: 6 }), check), { numRuns: sized(50, 500) });
@@ -127,12 +169,14 @@ test('takes an empty array as no rows, and an array from a pipe without a line e
 test('reads any array as the parser does, in whatever pieces it comes', async () => {
   const check = async (values: unknown[], space: number, piece: number) => {
     const rows = await collect([inputOf('x.json', JSON.stringify(values, null, space), piece)], { column: 'no such' });
-    const ids = values.map((value) => {
+    const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
+    const ids = values.flatMap((value) => {
       if (typeof value === 'string') return value;
-      return typeof value === 'object' && value !== null && !Array.isArray(value) ? '' : JSON.stringify(value, null, 0);
+      if (Array.isArray(value) && value.length > 0 && value.every(isObject)) return value.map(() => '');
+      return isObject(value) ? '' : JSON.stringify(value, null, 0);
     });
-    const compact = (id: string, value: unknown) => (Array.isArray(value) ? JSON.stringify(JSON.parse(id)) : id);
-    expect(rows.map((row, i) => compact(row.id, values[i]))).toEqual(ids);
+    const compact = (id: string) => (id.startsWith('[') ? JSON.stringify(JSON.parse(id)) : id);
+    expect(rows.map((row, i) => (ids[i] === row.id ? row.id : compact(row.id)))).toEqual(ids);
   };
   const values = fc.array(fc.jsonValue(), { maxLength: 8 });
   await fc.assert(fc.asyncProperty(values, fc.nat(2), fc.integer({ min: 1, max: 20 }), check), {
