@@ -101,6 +101,7 @@ const token = [
 export const protectReading = [
   'protectColumn',
   'delimiter',
+  'comments',
   'allowIdChars',
   'allowPlaceholders',
   'allowInvisible',
@@ -116,6 +117,7 @@ const isOnRetry: Record<SettingFor<'list'>, boolean> = {
   column: false,
   noHeader: false,
   delimiter: true,
+  comments: true,
   limit: true,
   protect: true,
   protectColumn: true,

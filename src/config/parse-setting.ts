@@ -105,6 +105,11 @@ export const delimiter = (value: string): string => {
   throw new Error(`expected one character or "tab", got "${value}"`);
 };
 
+export const commentMark = (value: string): string => {
+  if (/^[^\p{L}\p{N}\s"',{[]{1,3}$/u.test(value)) return value;
+  throw new Error(`expected a mark like # or //, got "${value}"`);
+};
+
 export const idChars = (value: string): string => {
   const wrong = [...value].find((character) => !idCharacters.includes(character));
   if (wrong === undefined) return value;

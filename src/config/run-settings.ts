@@ -79,6 +79,15 @@ export const runSettings = {
     fallback: ',',
     help: 'the character between the columns of a CSV, or "tab"',
   }),
+  comments: setting({
+    use: 'list',
+    flag: 'comments',
+    env: 'EXPUNGE_COMMENTS',
+    arg: '<mark>',
+    parse: parse.commentMark,
+    fallback: undefined,
+    help: "skip lines that begin with this mark, like '#'; in plain lines also what stands behind it after white space",
+  }),
   limit: setting({
     use: 'list',
     flag: 'limit',

@@ -25,6 +25,8 @@ export type InputOptions = IdRules & {
   reads: 'list' | 'protected';
   noHeader: boolean;
   delimiter: string;
+  /** What begins a comment; null: nothing does. */
+  comments: string | null;
   idPattern: RegExp | null;
   allowColumnNames: boolean;
 };
@@ -47,6 +49,7 @@ export function toInputOptions(given: InputSettings): InputOptions {
     reads: 'list',
     noHeader: given.noHeader,
     delimiter: given.delimiter,
+    comments: given.comments ?? null,
     allowIdChars: given.allowIdChars,
     allowPlaceholders: given.allowPlaceholders,
     allowInvisible: given.allowInvisible,
@@ -138,6 +141,11 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
       `--no-header takes the ids from the first column, and ${columnSetting(options, column)} names one of a header`,
       { next: 'give the file a header; or take its first column: --no-header --column id, or without --column' },
     );
+  }
+  if (options.comments !== null && options.reads === 'list' && used.includes('json')) {
+    throw new ExpungeError('USAGE', 'a JSON array has no lines that --comments could skip', {
+      next: 'omit --comments',
+    });
   }
   if (resourceColumn && used.includes('lines')) {
     throw new ExpungeError('USAGE', 'plain lines have no columns, which --resource-column needs', {

@@ -9,7 +9,7 @@ import { fieldsOf, isObject, pathToId, valuesAt } from './json-path.ts';
 import { kindColumns } from './kind-column.ts';
 
 /** The fields of an object that hold its id and its resource. */
-export type Fields = Pick<InputOptions, 'column' | 'reads' | 'resource' | 'resourceColumn'>;
+export type Fields = Pick<InputOptions, 'column' | 'comments' | 'reads' | 'resource' | 'resourceColumn'>;
 
 /** The place of a record, and its text. */
 type Place = { name: string; line: number; text: string };

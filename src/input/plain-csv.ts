@@ -1,3 +1,4 @@
+import type { InputOptions } from './input-options.ts';
 import { maxRecordSize, split } from './read-lines.ts';
 
 const quote = 0x22;
@@ -5,6 +6,8 @@ const lineFeed = 0x0a;
 
 /** Takes a record of a CSV, the line on which it begins, and its text, or '' if the text was not requested. */
 export type TakeRecord = (cells: string[], line: number, raw: string) => void;
+
+type PlainForm = Pick<InputOptions, 'delimiter' | 'comments'>;
 
 /** The state in which a parser continues: the number of the line after the last record, and the bytes from there on that are already read. */
 export type PlainEnd = { line: number; bytes: Buffer };
@@ -15,7 +18,7 @@ export type PlainEnd = { line: number; bytes: Buffer };
  */
 export async function* takePlain(
   chunks: AsyncIterator<Buffer>,
-  delimiter: string,
+  form: PlainForm,
   take: TakeRecord,
 ): AsyncGenerator<void, PlainEnd> {
   let rest: Buffer = Buffer.alloc(0); // the unfinished last line of the previous piece
@@ -29,7 +32,7 @@ export async function* takePlain(
     if (end > 0) {
       const lines = split(rest.toString() + piece.toString('utf8', 0, end));
       lines.pop(); // '': a line feed ends the text
-      const failure = takeLines(lines, line, delimiter, take);
+      const failure = takeLines(lines, line, form, take);
       yield;
       if (failure !== null) throw failure.error;
       line += lines.length;
@@ -43,13 +46,14 @@ export async function* takePlain(
 function takeLines(
   lines: readonly string[],
   first: number,
-  delimiter: string,
+  { delimiter, comments }: PlainForm,
   take: TakeRecord,
 ): { error: unknown } | null {
   try {
     for (let n = 0; n < lines.length; n++) {
       const text = lines[n]!;
-      if (text !== '') take(text.includes(delimiter) ? text.split(delimiter) : [text], first + n, '');
+      if (text !== '' && (comments === null || !text.startsWith(comments)))
+        take(text.includes(delimiter) ? text.split(delimiter) : [text], first + n, '');
     }
     return null;
   } catch (error) {

@@ -24,7 +24,7 @@ export async function* readCsv(
     const row = read(cells, line);
     if (row !== null) rows.push(row);
   };
-  for await (const _ of parse(facts.name, chunks, options.delimiter, take)) {
+  for await (const _ of parse(facts.name, chunks, options, take)) {
     yield rows;
     rows = [];
   }
@@ -46,7 +46,7 @@ export async function* readCsvRecords(
     if (isBlank(cells)) return;
     records.push({ cells, text: withoutLineEnds(raw), row: read(cells, line), hasCarriageReturn: raw.endsWith('\r') });
   };
-  for await (const _ of parse(facts.name, chunks, options.delimiter, take, true)) {
+  for await (const _ of parse(facts.name, chunks, options, take, true)) {
     yield records;
     records = [];
   }
@@ -69,14 +69,14 @@ function withoutLineEnds(raw: string): string {
 async function* parse(
   name: string,
   chunks: AsyncIterable<Buffer>,
-  delimiter: string,
+  { delimiter, comments }: Pick<InputOptions, 'delimiter' | 'comments'>,
   take: TakeRecord,
   hasRaw = false,
 ): AsyncGenerator<void> {
   const { head, all } = await peek(chunks, 1024);
   try {
-    const { line, bytes } = hasRaw ? textBegin : yield* takePlain(all, delimiter, take);
-    yield* parseFrom(line, resume(bytes, all), { name, delimiter, head, hasRaw }, take);
+    const { line, bytes } = hasRaw ? textBegin : yield* takePlain(all, { delimiter, comments }, take);
+    yield* parseFrom(line, resume(bytes, all), { name, delimiter, comments, head, hasRaw }, take);
   } finally {
     await all.return(null); // closes the file, even if a record is refused
   }
@@ -84,18 +84,18 @@ async function* parse(
 
 const textBegin: PlainEnd = { line: 1, bytes: Buffer.alloc(0) };
 
-type Parsing = { name: string; delimiter: string; head: Buffer; hasRaw: boolean };
+type Parsing = Pick<InputOptions, 'delimiter' | 'comments'> & { name: string; head: Buffer; hasRaw: boolean };
 
 /** The same with the parser, for the part that begins with this line. */
 async function* parseFrom(
   line: number,
   chunks: AsyncIterable<Buffer>,
-  { name, delimiter, head, hasRaw }: Parsing,
+  { name, delimiter, comments, head, hasRaw }: Parsing,
   take: TakeRecord,
 ): AsyncGenerator<void> {
   const lines = new CsvLines(line);
   const onRecord = (cells: string[], raw: string) => take(cells, lines.advance(cells, parser.info), raw);
-  const parser = openParser(delimiter, onRecord, hasRaw);
+  const parser = openParser({ delimiter, comments, hasRaw }, onRecord);
   for await (const step of feed(parser, chunks)) {
     yield;
     if (step) throw explain(name, lines.next(parser.info), step, delimiterHint(head, delimiter));
@@ -125,9 +125,14 @@ function recordReader(facts: FileFacts, options: InputOptions) {
   return { read, end: () => make.end() };
 }
 
-function openParser(delimiter: string, onRecord: (cells: string[], raw: string) => void, hasRaw: boolean): Parser {
+function openParser(
+  { delimiter, comments, hasRaw }: Pick<Parsing, 'delimiter' | 'comments' | 'hasRaw'>,
+  onRecord: (cells: string[], raw: string) => void,
+): Parser {
   return new Parser({
     delimiter,
+    comment: comments,
+    comment_no_infix: true,
     // Listed, because detection by the first line would make other line ends part of an id.
     record_delimiter: ['\r\n', '\n', '\r'],
     skip_empty_lines: true,
@@ -249,7 +254,7 @@ const delimiters = [';', '\t', ',', '|'];
  */
 class CsvLines {
   #end: number; // last line of the last record
-  #blank = 0; // number of blank lines up to that line
+  #blank = 0; // number of blank lines and comments up to that line
   #parserLines = 0; // the parser's count up to that line
 
   /** `first`: the number of the line at which the parser begins. */
@@ -260,18 +265,20 @@ class CsvLines {
   /** Returns the line on which this record begins, which the parser has just finished. */
   advance(cells: string[], info: Info): number {
     const begin = this.next(info);
-    const counted = info.lines - this.#parserLines - (info.empty_lines - this.#blank);
+    const counted = info.lines - this.#parserLines - (blankLines(info) - this.#blank);
     this.#end = begin + (counted > 1 ? newlinesIn(cells) : 0);
-    this.#blank = info.empty_lines;
+    this.#blank = blankLines(info);
     this.#parserLines = info.lines;
     return begin;
   }
 
   /** Returns the line on which the record begins that the parser has not finished. */
   next(info: Info): number {
-    return this.#end + (info.empty_lines - this.#blank) + 1;
+    return this.#end + (blankLines(info) - this.#blank) + 1;
   }
 }
+
+const blankLines = (info: Info): number => info.empty_lines + info.comment_lines;
 
 function newlinesIn(cells: string[]): number {
   return cells.reduce((sum, cell) => sum + (cell.match(/\r\n|\n|\r/g)?.length ?? 0), 0);

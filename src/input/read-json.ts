@@ -5,7 +5,7 @@ import { adviceToSplit } from './convert-advice.ts';
 import { inputError } from './input-error.ts';
 import type { RowMaker } from './input-options.ts';
 import { type Fields, rowsOfRecord } from './json-record.ts';
-import { splitLines } from './read-lines.ts';
+import { isComment, splitLines } from './read-lines.ts';
 
 /** Reads one JSON object or string per line; blank lines are not rows. Throws USAGE, naming the line, for a line that is not JSON. */
 export async function* readNdjson(
@@ -18,7 +18,7 @@ export async function* readNdjson(
   for await (const { first, texts } of splitLines(name, chunks)) {
     const rows: Row[] = [];
     for (const [index, text] of texts.entries()) {
-      if (text.trim() === '') continue;
+      if (text.trim() === '' || isComment(text, fields.comments)) continue;
       const line = first + index;
       if (isFirst && text.trimStart().startsWith('[')) throw inputError(name, line, gotArray, 'use --format json');
       const value = parse(text, (why) => inputError(name, line, `${expected}: ${why}`, adviceFor(name, text)));

@@ -1,14 +1,34 @@
 import type { Row } from '../model/row.ts';
 import { inputError } from './input-error.ts';
-import type { RowMaker } from './input-options.ts';
+import type { InputOptions, RowMaker } from './input-options.ts';
 
 /** Reads one id per line, byte for byte; empty lines are not rows. Throws USAGE for a line that is a header, and for a first line that is JSON. */
-export async function* readLines(name: string, chunks: AsyncIterable<Buffer>, make: RowMaker): AsyncGenerator<Row[]> {
+export async function* readLines(
+  name: string,
+  chunks: AsyncIterable<Buffer>,
+  make: RowMaker,
+  { comments }: Pick<InputOptions, 'comments'>,
+): AsyncGenerator<Row[]> {
   for await (const { first, texts } of splitLines(name, chunks)) {
     const rows: Row[] = [];
-    for (const [index, id] of texts.entries()) if (id !== '') rows.push(make.row(first + index, id, undefined));
+    for (const [index, text] of texts.entries()) {
+      const id = comments === null ? text : withoutComment(text, comments);
+      if (id !== '') rows.push(make.row(first + index, id, undefined));
+    }
     yield rows;
   }
+}
+
+/** A line without its comment: `7  # keep` → `7`. Within an id the mark is a part of it. */
+function withoutComment(text: string, mark: string): string {
+  if (isComment(text, mark)) return '';
+  for (let at = text.indexOf(mark); at !== -1; at = text.indexOf(mark, at + 1))
+    if (/\s/.test(text[at - 1]!)) return text.slice(0, at).trimEnd();
+  return text;
+}
+
+export function isComment(line: string, mark: string | null): boolean {
+  return mark !== null && line.trimStart().startsWith(mark);
 }
 
 /** The maximum number of characters of a line, and of bytes of a CSV row, which bounds the memory for reading. */

@@ -118,7 +118,7 @@ export const report: Command = {
   name: 'report',
   summary: 'write what happened to every row of a run',
   arguments: '[run]',
-  settings: [...store, ...server, 'resource', 'resourceColumn', 'column', 'noHeader', 'delimiter', 'limit'],
+  settings: [...store, ...server, 'resource', 'resourceColumn', 'column', 'noHeader', 'delimiter', 'comments', 'limit'],
   options: [
     {
       flags: '--format <format>',

@@ -34,6 +34,7 @@ const effects: Record<
   column: { settings: { format: 'csv', column: 'view' }, list: 'id,view\n1,a\n2,a\n', ids: 1 },
   noHeader: { settings: { format: 'csv', noHeader: 'true' }, list: 'a\nb\n', ids: 2 },
   delimiter: { settings: { format: 'csv', delimiter: ';' }, list: 'id;x\na;1\n', ids: 1 },
+  comments: { settings: { comments: '#' }, list: '# nightly\na\nb  # by ana\n', ids: 2 },
   limit: { settings: { limit: '3' }, list: 'a\nb\nc\nd\n', ids: 3 },
   protect: { settings: { protect: 'never.txt' }, list: 'a\nb\nc\n', ids: 1, run: { ids: 1 } },
   allowIdChars: { settings: { allowIdChars: '/' }, list: 'a/b\nc\n', ids: 2 },

@@ -10,7 +10,27 @@ type Reading = { rows: Row[]; message: string | null; next: unknown };
 
 // Words that a list may hold, and what separates, quotes and confuses them.
 const words = ['id', 'kind', 'a1', 'b-2', 'views', 'annotations', '1.2E+05', 'null', 'ä', '\u{1f600}', '\ufeff', '\0'];
-const marks = ['\n', '\n', '\n', '\r\n', '\r\n', '\r', '\r\r\n', ',', ',', ';', '\t', ' ', '"', '""', '"x"', '"x,\ny"'];
+const marks = [
+  '\n',
+  '\n',
+  '\n',
+  '\n#',
+  '#',
+  '//',
+  '\r\n',
+  '\r\n',
+  '\r',
+  '\r\r\n',
+  ',',
+  ',',
+  ';',
+  '\t',
+  ' ',
+  '"',
+  '""',
+  '"x"',
+  '"x,\ny"',
+];
 const anyText = fc
   .array(fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...words) }, fc.constantFrom(...marks)), { maxLength: 60 })
   .map((parts) => parts.join(''));
@@ -30,6 +50,7 @@ test('reads a CSV without quotes as the parser does: rows, lines and refusals', 
   const anyOptions = fc.record({
     noHeader: fc.boolean(),
     delimiter: fc.constantFrom(',', ',', ';', '\t', 'ä'),
+    comments: fc.constantFrom(null, '#', '//'),
     allowIdChars: fc.constantFrom('', ' /'),
     byColumn: fc.boolean(),
   });

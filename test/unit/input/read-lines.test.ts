@@ -92,3 +92,16 @@ test.each(['lines', 'csv', 'ndjson'] as const)('refuses a last line without an e
 test('takes an empty stdin as no rows', async () => {
   expect(await collect([inputOf('(stdin)', '')])).toEqual([]);
 });
+
+test.each([
+  ['x.txt', '# why\n  # too\n7 # VIP\na#b\nc\t# d # e\n#\n', ['7:3', 'a#b:4', 'c:5']],
+  ['x.csv', '#made by us\nid,why\n# 7,no\n8,# kept\n"9","a\n# b"\n#\n10,\n', ['8:4', '9:5', '10:8']],
+  ['x.ndjson', '# made by us\n"a"\n#"b"\n{"id":"c"}\n', ['a:2', 'c:4']],
+])('leaves out the comments of %s, and keeps the lines of the rows', async (name, text, rows) => {
+  const found = await collect([inputOf(name, text)], { comments: '#', allowIdChars: '#' });
+  expect(found.map(({ id, line }) => `${id}:${line}`)).toEqual(rows);
+});
+
+test('takes comments for ids where no mark is given, and rejects them', async () => {
+  expect(brief(await collect([inputOf('x.txt', '7 # VIP\n')]))).toEqual(['7 # VIP unsafe_character']);
+});

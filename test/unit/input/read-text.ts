@@ -11,6 +11,7 @@ export const options: InputOptions = {
   reads: 'list',
   noHeader: false,
   delimiter: ',',
+  comments: null,
   allowIdChars: '',
   allowPlaceholders: false,
   allowInvisible: false,

@@ -20,6 +20,7 @@ const samples: Record<SettingName, string> = {
   column: 'old_id',
   noHeader: 'true',
   delimiter: 'tab',
+  comments: '#',
   limit: '10',
   protect: 'never.txt',
   allowIdChars: '/ #',
