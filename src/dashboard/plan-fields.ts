@@ -22,6 +22,7 @@ const questions: Readonly<Record<PlanField, Asked | null>> = {
     label: 'Delimiter',
     hint: 'between the columns of a CSV: one character, or tab; if empty: a comma, or a tab for .tsv',
   },
+  comments: { part: 'writing', label: 'Comments', hint: 'the mark of lines that are left out: #' },
   no_header: { part: 'writing', label: 'No header', hint: 'the first column of a CSV holds the ids', isSwitch: true },
   rate: { part: 'more', label: 'Rate', hint: 'at most this many requests: 200/s' },
   limit: { part: 'more', label: 'Limit', hint: 'only the first n rows, for a trial', isNumber: true },
