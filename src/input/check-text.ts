@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { adviceToDecode, adviceToEndLine } from './convert-advice.ts';
+import { adviceToDecode, adviceToEndLine, adviceToEndLines } from './convert-advice.ts';
 import { peek } from './decompress.ts';
 import { inputError } from './input-error.ts';
 import type { InputFile } from './open-inputs.ts';
@@ -16,7 +16,7 @@ export async function* checkText(
   file: Pick<InputFile, 'name' | 'isPipe' | 'onOpenEnd'> & { needsNewline?: boolean; isLined?: boolean },
   chunks: AsyncIterable<Buffer>,
 ): AsyncGenerator<Buffer> {
-  const { head, all } = await peek(chunks, 4);
+  const { head, all } = await peek(chunks, 4_096);
   const encoding = encodingOf(head);
   let held: Buffer = Buffer.alloc(0);
   let skip = head.subarray(0, 3).equals(utf8Mark) ? 3 : 0;
@@ -24,6 +24,7 @@ export async function* checkText(
   let last = lf;
   for await (const chunk of all) {
     if (encoding !== 'UTF-8') throw wrongEncoding(file.name, encoding); // here it closes the source of the chunks
+    if (endsWithNul(head)) throw nulEnded(file.name);
     const bytes = held.length === 0 ? chunk.subarray(skip) : Buffer.concat([held, chunk]);
     skip = 0;
     const whole = bytes.subarray(0, wholeCharacters(bytes));
@@ -86,14 +87,24 @@ const wideMarks = [
 
 function encodingOf(head: Buffer): 'UTF-8' | 'UTF-16' | 'UTF-32' | 'UTF-16LE' | 'UTF-16BE' {
   const marked = wideMarks.find(([mark]) => head.toString('hex', 0, 4).startsWith(mark))?.[1];
-  return marked ?? unmarked.find(([bytes]) => bytes.test(head.toString('latin1', 0, 4)))?.[1] ?? 'UTF-8';
+  return marked ?? unmarked.find(([bytes]) => bytes.test(head.toString('latin1')))?.[1] ?? 'UTF-8';
 }
 
-/** Two ASCII characters in UTF-16 without a byte order mark. In UTF-8 every second one would be NUL. */
+/** A line of ASCII characters in UTF-16 without a byte order mark. In UTF-8 every second one would be NUL, and its end. */
 const unmarked = [
-  [/^(?:[^\0]\0){2}/, 'UTF-16LE'],
-  [/^(?:\0[^\0]){2}/, 'UTF-16BE'],
+  [/^(?:[^\0\n]\0){2,}\n\0/, 'UTF-16LE'],
+  [/^(?:\0[^\0\n]){2,}\0\n/, 'UTF-16BE'],
 ] as const;
+
+/** Whether NUL ends the ids, as `find -print0` and `sort -z` write them. */
+function endsWithNul(head: Buffer): boolean {
+  return head.includes(0) && !head.includes(lf) && !head.includes(cr);
+}
+
+function nulEnded(name: string): Error {
+  const next = `if NUL ends each id:\n${adviceToEndLines(name)}\nif this is UTF-16: ${adviceToDecode(name, 'UTF-16LE')}`;
+  return inputError(name, null, 'the text holds NUL and no line ends', next);
+}
 
 function wrongEncoding(name: string, encoding: string): Error {
   return inputError(name, null, `expected UTF-8, got ${encoding}`, adviceToDecode(name, encoding));

@@ -26,9 +26,34 @@ export function adviceToSplit(name: string, filter: string): string {
   return adviceToFilter(name, `jq -c ${quoteForShell(filter)}`, toNdjson);
 }
 
-/** Advice to remove the white space around the cells and lines of a list. */
+/** Advice to remove the white space and the invisible characters around the cells and lines of a list. */
 export function adviceToTrim(name: string): string {
-  return adviceToFilter(name, "sed 's/ *, */,/g; s/^ *//; s/ *$//'", (unpacked) => withWord(unpacked, 'trimmed'));
+  const filter = `perl -CSD -pe 's/${space}*(,|$)${space}*/$1/g; s/^${space}+//'`;
+  return adviceToFilter(name, filter, (unpacked) => withWord(unpacked, 'trimmed'));
+}
+
+const space = '[\\h\\x{200b}-\\x{200f}\\x{2060}\\x{feff}]';
+
+/** Advice to keep the last part of the addresses in the lines of a list. */
+export function adviceToCut(name: string): string {
+  return adviceToFilter(name, "sed 's#.*/##'", (unpacked) => withWord(unpacked, 'ids'));
+}
+
+/** Advice to end the lines of a list as a text does, where NUL ends them. */
+export function adviceToEndLines(name: string): string {
+  return adviceToFilter(name, "perl -pe 'y/\\0/\\n/'", (unpacked) => withWord(unpacked, 'lines'));
+}
+
+/** Advice to remove the comma at the end of each line. */
+export function adviceToDropCommas(name: string): string {
+  return adviceToFilter(name, "sed 's/, *$//'", (unpacked) => withWord(unpacked, 'lines'));
+}
+
+/** Advice to write the ids of a table, `from`, as a CSV. */
+export function adviceToExport(name: string, from: string): string {
+  const copy = `copy (select id from ${from}) to 'ids.csv' (header)`;
+  if (!isFile(name)) return 'export its ids as CSV first';
+  return thenWith(`duckdb -c ${/["$`\\!]/.test(copy) ? quoteForShell(copy) : `"${copy}"`}`, 'ids.csv');
 }
 
 /** Advice to look at the last line of a list, and to end it. */

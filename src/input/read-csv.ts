@@ -1,11 +1,17 @@
 import { type CsvError, type Info, Parser } from 'csv-parse';
 import type { Row } from '../model/row.ts';
-import { quoteForShell } from '../model/shell-word.ts';
 import { suggest } from '../model/suggest.ts';
 import { peek, resume } from './decompress.ts';
 import { findRival, typedDelimiter } from './header.ts';
 import { inputError, shown } from './input-error.ts';
-import { type FileFacts, type InputOptions, idColumn, type RowMaker, rowMaker } from './input-options.ts';
+import {
+  columnSetting,
+  type FileFacts,
+  type InputOptions,
+  idColumn,
+  type RowMaker,
+  rowMaker,
+} from './input-options.ts';
 import { ambiguous } from './json-record.ts';
 import { kindColumns } from './kind-column.ts';
 import { type PlainEnd, type TakeRecord, takePlain } from './plain-csv.ts';
@@ -206,7 +212,7 @@ function findColumns(name: string, line: number, cells: string[], options: Input
   const find = (column: string) => {
     const exact = cells.indexOf(column);
     const index = exact === -1 ? header.indexOf(column) : exact;
-    if (index === -1) throw missing(name, line, header, column);
+    if (index === -1) throw missing(name, line, header, column, options);
     return index;
   };
   const { resource, resourceColumn } = options;
@@ -218,13 +224,13 @@ function findColumns(name: string, line: number, cells: string[], options: Input
   return { id, resource: kind, resourceName, cells: cells.length };
 }
 
-function missing(name: string, line: number, header: string[], column: string): Error {
+function missing(name: string, line: number, header: string[], column: string, options: InputOptions): Error {
   const columns = header.slice(0, 20).map(shown).join(', ');
   const message = `no column ${shown(column)} in the header, which has: ${columns}.${suggest(column, header)}`;
-  return inputError(name, line, message, columnAdvice(header, column));
+  return inputError(name, line, message, columnAdvice(header, column, options));
 }
 
-function columnAdvice(header: string[], column: string): string {
+function columnAdvice(header: string[], column: string, options: InputOptions): string {
   const delimiter = fittingDelimiter(header, column);
   if (delimiter) return `try --delimiter ${delimiter}`;
   if (preamble.test(header[0]!)) {
@@ -234,7 +240,8 @@ function columnAdvice(header: string[], column: string): string {
     return 'id_safe holds ids changed for spreadsheets: use a report made without --spreadsheet-safe';
   }
   const likely = findRival(header, null) ?? header.find((name) => /id$/i.test(name)) ?? header[0]!;
-  return `name the column of the ids, as in --column ${quoteForShell(likely)}; or add --no-header if the first line holds an id already`;
+  const named = `name the column of the ids, as in ${columnSetting(options, likely)}`;
+  return options.reads === 'list' ? `${named}; or add --no-header if the first line holds an id already` : named;
 }
 
 /** Lines that programs write above a header: the type of an object (PowerShell), the delimiter (Excel), a remark or a warning. */

@@ -1,7 +1,7 @@
 import { messageOf } from '../errors.ts';
 import type { Row } from '../model/row.ts';
 import { ArraySplitter } from './array-splitter.ts';
-import { adviceToSplit } from './convert-advice.ts';
+import { adviceToDropCommas, adviceToSplit } from './convert-advice.ts';
 import { inputError } from './input-error.ts';
 import type { RowMaker } from './input-options.ts';
 import { type Fields, rowsOfRecord } from './json-record.ts';
@@ -58,9 +58,14 @@ export async function* readJsonArray(
 const expected = 'expected one JSON object or string, got something else';
 const again = 'export or transfer it again: it may be cut off or damaged';
 
-/** The advice for an object over several lines, as programs print it for people, or for text that is not JSON at all. */
+/**
+ * The advice for an object over several lines, as programs print it for people, for several in one line, for lines cut from an array, or for text that
+ * is not JSON at all.
+ */
 function adviceFor(name: string, line: string): string {
   if (/^\s*\{\s*$/.test(line)) return adviceToSplit(name, '.');
+  if (/\}\s*\{/.test(line)) return adviceToSplit(name, '.');
+  if (isJson(line.replace(/,\s*$/, ''))) return adviceToDropCommas(name);
   return /^\s*["{]/.test(line) ? again : 'for ids without quotes use --format lines, for a table --format csv';
 }
 
@@ -71,6 +76,15 @@ function parse(text: string, toError: (why: string) => Error): unknown {
     return JSON.parse(text);
   } catch (error) {
     throw toError(reason(error));
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -6,9 +6,9 @@ import { csvCell, neutralised, type RejectCode, type Row, rejectionMend, rejecti
 import { visible } from '../model/visible.ts';
 import { describeFileError, systemCode } from '../system-errors.ts';
 import { readSpool } from './chunk-ids.ts';
-import { adviceToTrim } from './convert-advice.ts';
+import { adviceToCut, adviceToTrim } from './convert-advice.ts';
 import { inputError, shown } from './input-error.ts';
-import type { InputOptions } from './input-options.ts';
+import { formatByName, type InputOptions } from './input-options.ts';
 import type { InputFile } from './open-inputs.ts';
 import { type ProtectFile, readProtected } from './read-protected.ts';
 import { readRows } from './read-rows.ts';
@@ -186,12 +186,32 @@ export function mostlyRejected(
   const bad = `${count(list.rejectedByCode[code]!)} of ${count(list.rows)} rows are rejected as ${code}`;
   const like = examples.map(({ id }) => shown(id)).join(', ');
   const name = list.files[examples[0]!.file]!;
-  const mends = [rejectionMend(code, idsOf(rejected())), ...(code === 'outer_white_space' ? [adviceToTrim(name)] : [])];
+  const mends = [...textMends(name, code, rejected), rejectionMend(code, idsOf(rejected()))];
   const next = [`check the file and --column; all rejected rows are in ${rejectsFile}`, ...mends];
   return new ExpungeError('USAGE', `${bad}, like ${like}; nothing was sent`, {
     next: [...next, 'to continue with the other rows: --expect-rejected'].filter(Boolean).join('\n'),
   });
 }
+
+/** Commands that make ids of the text in the rejected rows. */
+function textMends(name: string, code: RejectCode, rejected: () => Iterable<Pick<Row, 'id'>>): string[] {
+  if (code === 'outer_white_space') return [adviceToTrim(name)];
+  const isPlain = (formatByName(name) ?? 'lines') === 'lines';
+  if (code !== 'unsafe_character' || !isPlain || !areAddresses(rejected())) return [];
+  return [`if these are addresses, whose last part is the id:\n${adviceToCut(name)}`];
+}
+
+/** Whether all are paths or URLs that differ in their last part. */
+function areAddresses(rows: Iterable<Pick<Row, 'id'>>): boolean {
+  const paths = new Set<string>();
+  for (const { id } of rows) {
+    const end = id.lastIndexOf('/');
+    if (end < 1 || end === id.length - 1 || paths.add(id.slice(0, end)).size > maxPaths) return false;
+  }
+  return true;
+}
+
+const maxPaths = 3;
 
 /**
  * Writes all rejected rows to a CSV for people. Its ids are made safe for spreadsheets, so their column has another name, which `--column id` does

@@ -16,7 +16,10 @@ const rejections = {
   empty_id: { reason: 'the id is missing', mend: '' },
   dot_segment: { reason: 'a part of the id is empty, "." or "..", which leads to another path', mend: '' },
   lone_surrogate: { reason: 'the id holds half of a character, which cannot be sent', mend: '' },
-  control_character: { reason: 'the id holds a control character, such as a tab', mend: '' },
+  control_character: {
+    reason: 'the id holds a control character, such as a tab',
+    mend: 'if tabs separate columns: --format csv --delimiter tab --no-header, or without --no-header if the first line names them',
+  },
   unsafe_character: {
     reason: 'the id holds one of / \\ % ? # ; which proxies can take for a part of the path',
     mend: 'if ids of this API hold such characters: --allow-id-chars',

@@ -162,6 +162,15 @@ const cases: Case[] = [
     sends: 1,
   }),
   row('input/read-json.ts', /got something else/, { 'ids.ndjson': lines }, notes, /(--format lines)/),
+  row('input/read-json.ts', /got something else/, { 'ids.ndjson': `${objects.join(',\n')}\n` }, notes, thenNamed),
+  row('input/read-json.ts', /got something else/, { 'ids.ndjson': objects.join('') }, notes, thenNamed),
+  row(
+    'input/json-record.ts',
+    /the field "id" is missing/,
+    { 'ids.ndjson': ids.map((id) => `{"result":{"id":"${id}"}}\n`).join('') },
+    notes,
+    /as in (--column result\.id)/,
+  ),
   row('input/read-json.ts', /element 1 of the array/, { 'ids.json': '[a]' }, notes, /export or transfer it again()/, {
     sends: null,
   }),
@@ -257,6 +266,8 @@ const cases: Case[] = [
     thenNamed,
     { sends: 1 },
   ),
+  row('input/check-text.ts', /holds NUL/, { 'ids.txt': `${ids.join('\0')}\0` }, notes, thenNamed),
+  row('input/check-text.ts', /holds NUL/, { 'ids.txt': '7\x008\x009\0' }, notes, thenNamed),
   row(
     'input/check-text.ts',
     /has no newline/,
@@ -313,6 +324,14 @@ const cases: Case[] = [
     /(--allow-id-chars \/)/,
   ),
   row(
+    'input/read-csv.ts',
+    /no column "Annotation ID"/,
+    { 'ids.csv': `row,Annotation ID\n1,${ids[0]}\n`, 'keep.csv': 'id,why\nb,x\n' },
+    [...notes, '--column', 'Annotation ID', '--protect', 'keep.csv', '--expect-unprotected'],
+    /as in (EXPUNGE_PROTECT_COLUMN=id)/,
+    { sends: null },
+  ),
+  row(
     'input/read-protected.ts',
     /at least one id to protect/,
     { 'ids.txt': lines, 'keep.txt': '' },
@@ -364,8 +383,18 @@ const cases: Case[] = [
     /(--allow-id-chars '[^']+')/,
   ),
   rejected(
+    'unsafe_character',
+    bad((n) => `https://api.example.com/v2/annotations/a-${n}`),
+    thenNamed,
+  ),
+  rejected(
+    'control_character',
+    bad((n) => `a-${n}\tx`),
+    /(--format csv --delimiter tab --no-header)/,
+  ),
+  rejected(
     'outer_white_space',
-    bad((n) => `a-${n} `),
+    bad((n) => `\u00a0a-${n} `),
     thenNamed,
   ),
   rejected(

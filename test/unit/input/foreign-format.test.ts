@@ -34,7 +34,39 @@ test.each<[name: string, content: Buffer, words: string, next: string]>([
   ['a.zip', zip, 'a ZIP archive or a spreadsheet', 'unzip -n a.zip'],
   ['a.xlsx', zip, 'a ZIP archive or a spreadsheet', 'save it as CSV'],
   ['a.xlsx.gz', gzipSync(zip), 'a ZIP archive or a spreadsheet, packed with gzip', 'gzip -dk a.xlsx.gz'],
-  ['a.parquet', Buffer.from('PAR1\x15\x04'), 'a Parquet file', 'export its ids as CSV first'],
+  [
+    'a.parquet',
+    Buffer.from('PAR1\x15\x04'),
+    'a Parquet file',
+    `duckdb -c "copy (select id from 'a.parquet') to 'ids.csv' (header)"\nthen the same command with ids.csv`,
+  ],
+  ['(stdin)', Buffer.from('PAR1\x15\x04'), 'a Parquet file', 'export its ids as CSV first'],
+  ['a.csv', Buffer.from('SQLite format 3\0'), 'an SQLite database', "sqlite_scan('a.csv', 'TABLE')"],
+  ['a.csv', Buffer.from('Obj\x01....'), 'an Avro file', "read_avro('a.csv')"],
+  ["it's.avro", Buffer.from('Obj\x01....'), 'an Avro file', "read_avro('it''s.avro')"],
+  [
+    'a.csv',
+    Buffer.from('ORC\x0a\x03....\x00'.replace('\x0a', '\x08')),
+    'an ORC or Arrow file',
+    'export its ids as CSV first',
+  ],
+  ['a.csv', Buffer.from('ARROW1\0\0'), 'an ORC or Arrow file', 'export its ids as CSV first'],
+  ['a.csv', Buffer.from('7z\xbc\xaf\x27\x1c', 'latin1'), 'a 7z archive', '7z x -aos a.csv'],
+  [
+    'a.csv',
+    Buffer.from('\xd0\xcf\x11\xe0\xa1', 'latin1'),
+    'a spreadsheet or another document of Office',
+    'save it as CSV',
+  ],
+  ['a.csv', Buffer.from('%PDF-1.4\n'), 'a PDF', 'export the ids as CSV first'],
+  ['a.csv', Buffer.from('\n<!DOCTYPE html>\n'), 'a web page', 'may need a login'],
+  ['a.csv', Buffer.from('\ufeff<?xml version="1.0"?>'), 'XML', 'export the ids as CSV first'],
+  [
+    'a.txt',
+    Buffer.from('version https://git-lfs.github.com/spec/v1\n'),
+    'a pointer to a file in Git LFS',
+    'git lfs pull',
+  ],
 ])('%s is no list: %j', async (name, content, words, next) => {
   for (const piece of [1, 100_000])
     await expect(collect([inputOf(name, content, piece)], { format: 'lines' })).rejects.toMatchObject({
