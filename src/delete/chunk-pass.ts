@@ -207,7 +207,7 @@ export class ChunkPass {
     if (handle.waitMs > maxWaitMs) return true;
     if (this.#next === this.#todo.length) return false; // nothing more to send: its ids have their own waits
     const ms = clock() - this.#startedAt;
-    return ms > maxPassMs || (ms > timeSliceMs && shouldYield());
+    return ms > maxPassMs || (ms > timeSliceMs + limits.distance.aheadMs && shouldYield());
   }
 
   async #update(wanted: number[]): Promise<Grant> {
@@ -248,8 +248,8 @@ export class ChunkPass {
 
   /** The batch of requests that are marked now. An old mark is withdrawn unused, and so are most while ids are sent one at a time. */
   #freshBatch(mayProbe: boolean, lifetimeMs = markLifetimeMs): Batch {
-    const { clock, token, refusals } = this.#deps;
-    const expiresAt = clock() + lifetimeMs;
+    const { clock, token, refusals, limits } = this.#deps;
+    const expiresAt = clock() + lifetimeMs + limits.distance.aheadMs;
     const maySend = (nowMs: number) => (mayProbe || !refusals.isHolding) && this.#maySend(nowMs);
     return {
       pathAt: this.#pathAt,

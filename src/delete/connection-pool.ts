@@ -1,3 +1,4 @@
+import { near, type Spans } from '../limiter/distance.ts';
 import { FairScheduler, type RunQueue } from '../limiter/fair-scheduler.ts';
 import type { Permits } from '../limiter/permits.ts';
 import { successStatus } from '../model/status.ts';
@@ -44,6 +45,8 @@ type SentPermit = Pick<PoolEntry, 'epoch' | 'wasClose' | 'sentAt'>;
 export type PoolLimits = {
   /** Permits of the target's rate. */
   permits: Permits;
+  /** How far Redis is. */
+  distance: Spans;
   /** The number of requests that this process may have in flight. */
   readonly inFlightShare: number;
   /** Whether sending is not allowed now: the target is throttled or stopped, or there is no token. */
@@ -77,7 +80,7 @@ export class ConnectionPool {
   readonly #scheduler: FairScheduler<QueuedRequest>;
   readonly #clock: () => number;
   readonly #tick: NodeJS.Timeout;
-  readonly #shares = new FairShares();
+  readonly #shares: FairShares;
   #answeredInTick = 0;
   #answeredBefore = 0;
   #answeredAt = Number.NEGATIVE_INFINITY;
@@ -93,6 +96,7 @@ export class ConnectionPool {
     this.#saturatingChunks = Math.min(max, Math.max(min, Math.ceil(size / connectionsPerChunk)));
     this.#limits = limits;
     this.#clock = clock;
+    this.#shares = new FairShares(limits.distance);
     this.#entries = Array.from({ length: size }, () => this.#newEntry(open()));
     this.#free = [...this.#entries];
     this.#scheduler = new FairScheduler<QueuedRequest>({
@@ -114,7 +118,7 @@ export class ConnectionPool {
   }
 
   /**
-   * The number of `wanted` requests that may be marked now and still be sent within about a quarter of a second. While other queues also want room,
+   * The number of `wanted` requests that may be marked now and still be sent within about a quarter of a second after that. While other queues also want room,
    * at most the queue's share.
    */
   room(queue: RunQueue<QueuedRequest>, wanted: number): number {
@@ -181,7 +185,7 @@ export class ConnectionPool {
 
   /** Whether all queues that wanted to send in the last second have a rate of their own. */
   get isPaced(): boolean {
-    return this.#clock() - this.#unpacedAt > pacedMs;
+    return this.#clock() - this.#unpacedAt > pacedMs + this.#limits.distance.answerMs;
   }
 
   /** Drops all connections; see `TargetConnection.close` for the requests on them. */
@@ -191,9 +195,10 @@ export class ConnectionPool {
     for (const { connection } of this.#entries) connection.close();
   }
 
-  /** The number of requests that can be sent within about a quarter of a second. */
+  /** The number of requests that can be sent within about a quarter of a second, or until their marks come from a Redis that is far away. */
   #sendableSoon(now: number): number {
-    const ahead = Math.max(this.#answeredInTick, this.#answeredBefore) * ticksAhead;
+    const ticks = ticksAhead + this.#limits.distance.aheadMs / tickMs;
+    const ahead = Math.max(this.#answeredInTick, this.#answeredBefore) * ticks;
     const fast = Math.floor(Math.max(0, this.#freeConnections) + ahead);
     return Math.min(fast, this.#limits.permits.inHand(now));
   }
@@ -270,7 +275,12 @@ const shareLastsMs = 250; // a queue that gets less than it wants asks again soo
 /** Divides the room of a pool between the queues that recently asked for some, in equal parts. A queue that asks alone gets all of it. */
 export class FairShares {
   readonly #shares = new Map<Queue, Share>();
+  readonly #distance: Spans;
   #reserved = 0;
+
+  constructor(distance: Spans = near) {
+    this.#distance = distance;
+  }
 
   /** Requests that are being marked, over all queues. */
   get reserved(): number {
@@ -288,7 +298,7 @@ export class FairShares {
     share.askedMs = nowMs;
     let asking = 0;
     for (const [other, { askedMs, reserved }] of this.#shares) {
-      if (nowMs - askedMs <= shareLastsMs) asking += 1;
+      if (nowMs - askedMs <= shareLastsMs + this.#distance.answerMs) asking += 1;
       else if (reserved === 0) this.#shares.delete(other);
     }
     return Math.ceil(all / asking) - queue.length - share.reserved;

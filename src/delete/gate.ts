@@ -1,17 +1,21 @@
+import { near, type Spans } from '../limiter/distance.ts';
+
 const staleAfterMs = 1_000;
 
 /**
- * Whether this process may send requests of one run. It is open while Redis has said within the last second that the run is `running`; a process that
- * cannot reach Redis does not send. States: open → closed, for good.
+ * Whether this process may send requests of one run. It is open while Redis has said within the last second, or a little longer if Redis is far away,
+ * that the run is `running`; a process that cannot reach Redis does not send. States: open → closed, for good.
  */
 export class Gate {
   readonly #now: () => number;
+  readonly #distance: Spans;
   readonly #closed = new AbortController();
   #isClosed = false;
   #confirmedAt: number;
 
   /** `now`: monotonic ms, so that a process that was suspended finds its gate closed. */
-  constructor(now: () => number) {
+  constructor(now: () => number, distance: Spans = near) {
+    this.#distance = distance;
     this.#now = now;
     this.#confirmedAt = now();
   }
@@ -27,7 +31,7 @@ export class Gate {
 
   /** Whether requests may be sent. Read before each request, with the present time. */
   isOpenAt(nowMs: number): boolean {
-    return !this.#isClosed && nowMs - this.#confirmedAt < staleAfterMs;
+    return !this.#isClosed && nowMs - this.#confirmedAt < staleAfterMs + this.#distance.answerMs;
   }
 
   /** Confirms the gate: Redis has just said that the run is running. `askedAt`: when it was asked. */

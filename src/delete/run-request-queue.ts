@@ -1,3 +1,4 @@
+import { near, type Spans } from '../limiter/distance.ts';
 import { RunQueue } from '../limiter/fair-scheduler.ts';
 import { Permits, type Unused } from '../limiter/permits.ts';
 import type { PermitReply } from '../limiter/run-pace.ts';
@@ -27,6 +28,7 @@ const maxLateMs = 60; // how long its permits wait for a permit of the target, w
 export class RunRequestQueue {
   readonly permits = new Permits();
   readonly #clock: () => number;
+  readonly #distance: Spans;
   readonly #queues = new Map<ConnectionPool, RunQueue<QueuedRequest>>();
   #rate: string | null = null;
   #perSecond: number | null = null;
@@ -36,8 +38,9 @@ export class RunRequestQueue {
   #offsetMs = 0;
 
   /** `clock`: monotonic ms. */
-  constructor(clock: () => number) {
+  constructor(clock: () => number, distance: Spans = near) {
     this.#clock = clock;
+    this.#distance = distance;
   }
 
   /** Takes over the run's rate, permits and window from Redis. `offsetMs`: our clock − the clock of Redis. */
@@ -46,8 +49,9 @@ export class RunRequestQueue {
     this.#offsetMs = offsetMs;
     if (window !== this.#window.text)
       this.#window = { text: window, window: readTimeWindow(window), state: closed, since: Infinity };
-    this.#nextAtMs = nextAt + offsetMs;
-    this.permits.add({ firstMs: first + offsetMs, gapMs: gap, count, leasedAt: now }, this.#clock(), maxLateMs);
+    this.#nextAtMs = nextAt + offsetMs - this.#distance.aheadMs;
+    const till = String(first + gap * count);
+    this.permits.add({ firstMs: first + offsetMs, gapMs: gap, count, leasedAt: now, till }, this.#clock(), maxLateMs);
     if (!this.isOpen) this.permits.drop();
     for (const pool of this.#queues.keys()) pool.pump();
   }

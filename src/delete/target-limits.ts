@@ -45,6 +45,7 @@ export function targetLimits(limiter: TargetLimiter, deps: TargetLimitsDeps): Ta
   const usedUp = new UsedUpLimit();
   return {
     permits: limiter.permits,
+    distance: limiter.distance,
     get inFlightShare() {
       return limiter.inFlightShare;
     },

@@ -3,7 +3,8 @@
  *
  * A permit is a point in time. All permits of a rate are one even sequence: the generic cell rate algorithm (ITU-T I.371), whose `tat` is when the
  * next permit is due, written as ms of the Redis clock. A process calls every 100 ms and gets the permits up to a little beyond its next call, so
- * that a late call leaves no gap. With three or more permits per call, each process gets a comb of its own (every n-th permit, continuing from the
+ * that a late call leaves no gap. If Redis is far away, it calls less often and marks an id later: then permits are leased further ahead, and begin
+ * later (distance.ts). With three or more permits per call, each process gets a comb of its own (every n-th permit, continuing from the
  * end of its last lease), so that all of them send evenly. With fewer, it gets exact permits of the one sequence, because combs that happen to
  * coincide would make bursts.
  *
@@ -12,6 +13,7 @@
  */
 export const leaseFunction = `
 local callEvery, reach, forgottenAfter, paceSlack, maxOwed, catchUp = 100, 20, 350, 40, 100, 0.03
+local farthest = 15000 -- nothing is ever leased so far ahead: the clock was set back
 
 local function parseRate(text)
   local limits = {}
@@ -21,9 +23,10 @@ local function parseRate(text)
   return limits
 end
 
--- The processes that want permits now: how many, the caller's place among them from 0, and the words of each.
-local function membersOf(key, now, me, wants, says)
-  if wants then redis.call('HSET', key, me, string.format('%.3f ', now) .. says) else redis.call('HDEL', key, me) end
+-- The processes that want permits now: how many, the caller's place among them from 0, and the words of each. later: how much later than a near
+-- process the caller may call again.
+local function membersOf(key, now, me, wants, says, later)
+  if wants then redis.call('HSET', key, me, string.format('%.3f ', now + later) .. says) else redis.call('HDEL', key, me) end
   local all, names, said = redis.call('HGETALL', key), {}, {}
   for i = 1, #all, 2 do
     local seen, words = string.match(all[i + 1], '^(%S+) (.*)$')
@@ -50,7 +53,7 @@ local function quotaRoom(key, now, limits)
     local period, slice = string.match(all[i], '^(%d+):(%d+)$')
     local width = tonumber(period) / 60
     local current = math.floor(now / width)
-    if tonumber(slice) > current + 1 then -- of a clock that was ahead: now is the latest possible time of use
+    if tonumber(slice) > current + 1 + math.ceil(farthest / width) then -- of a clock that was ahead: now is the latest possible time of use
       redis.call('HDEL', key, all[i])
       redis.call('HINCRBY', key, period .. ':' .. string.format('%d', current), all[i + 1])
       slice = current
@@ -76,23 +79,24 @@ local function quotaRoom(key, now, limits)
   return math.max(0, math.floor(room)), till
 end
 
-local function useQuotas(key, now, limits, permits)
+-- at: when the last of the permits is due, if they are leased far ahead.
+local function useQuotas(key, at, limits, permits)
   if permits == 0 then return end
   for i = 2, #limits do
     local period = limits[i].period
-    redis.call('HINCRBY', key, string.format('%d:%d', period, math.floor(now * 60 / period)), permits)
+    redis.call('HINCRBY', key, string.format('%d:%d', period, math.floor(at * 60 / period)), permits)
     redis.call('PEXPIRE', key, math.min(2 * period, 2678400000))
   end
 end
 
 -- Returns unused permits, the first of which was leased at since. They are taken from the oldest slices from there on, whoever used those. So the
--- rest in those slices leaves the window no sooner than the real use does. If the slices hold fewer, the rest counts as used.
-local function returnToQuotas(key, now, limits, permits, since)
+-- rest in those slices leaves the window no sooner than the real use does. If the slices hold fewer, the rest counts as used. ahead: as by aheadOf.
+local function returnToQuotas(key, now, limits, permits, since, ahead)
   if permits == 0 then return end
   for i = 2, #limits do
     local period, left = limits[i].period, permits
     local current = math.floor(now * 60 / period)
-    for slice = math.max(current - 60, math.floor(since * 60 / period)), current do
+    for slice = math.max(current - 60, math.floor(since * 60 / period)), math.floor((now + ahead) * 60 / period) do
       local field = string.format('%d:%d', period, slice)
       local returned = math.max(0, math.min(left, tonumber(redis.call('HGET', key, field) or '0')))
       if returned > 0 then redis.call('HINCRBY', key, field, -returned) end
@@ -102,38 +106,47 @@ local function returnToQuotas(key, now, limits, permits, since)
   end
 end
 
--- Permits that passed unused come back at once if no later permits were given away. Otherwise they are owed, and all permits come a little closer for
--- as long as it takes: given back at once, they would be too many among the permits that others already have. Returns tat and the debt, in ms.
+-- How much further ahead than usual permits are leased. The horizon never moves back, because processes that are farther away, or were, may have
+-- permits up to it.
+local function aheadOf(now, horizon, ahead)
+  local left = horizon - now - callEvery - reach
+  return left > math.max(1, ahead) and left < farthest and left or ahead
+end
+
+-- Permits that passed unused come back at once if no later permits were given away, or if the caller has dropped all it had. Otherwise they are owed,
+-- and all permits come a little closer for as long as it takes: given back at once, they would be too many among the permits that others already
+-- have. Returns tat and the debt, in ms.
 local function giveBack(now, tat, unusedMs, wish)
-  if tat - unusedMs <= now then return tat - unusedMs, 0 end
+  if tat - unusedMs <= now or (wish.till == 0 and wish.ahead > 0) then return tat - unusedMs, 0 end
   local owed = math.min(wish.owed + unusedMs, maxOwed)
   local paid = math.min(owed, catchUp * math.max(0, math.min(now - wish.leasedAt, maxOwed)))
   return tat - paid, owed - paid
 end
 
 -- wish: perSecond, members, till (end of the caller's last lease), back (permits it did not use), owed and leasedAt (as of the last lease), notBefore,
--- atMost. Returns tat, then first permit, gap and count of the lease, then the debt; times in ms.
+-- atMost, ahead (as by aheadOf), lead (how long before its time the caller needs a permit). Returns tat, then first permit, gap and count of the lease, then the debt; times in ms.
 local function lease(now, tat, wish)
   local gap = 1000 / wish.perSecond
-  local share = wish.perSecond * callEvery / 1000 / wish.members
-  local horizon = now + callEvery + reach
+  local share = wish.perSecond * (callEvery + wish.ahead) / 1000 / wish.members
+  local horizon = now + callEvery + reach + wish.ahead
   local owed
   tat, owed = giveBack(now, tat, wish.back * gap, wish)
   tat = math.min(tat, horizon + 2 * gap)
-  tat = math.max(tat, now - paceSlack, wish.notBefore)
+  tat = math.max(tat, now - paceSlack + wish.lead, wish.notBefore)
   local first, every, count
   if wish.members == 1 or share >= 3 then
     every = wish.members * gap
     -- A lease ends at most one gap beyond a horizon. An end further ahead comes from a slower rate, or from a clock that was set back.
-    first = math.max(now, wish.till <= horizon + every and wish.till or now, wish.notBefore)
+    local isKnown = wish.till > 0 and wish.till <= horizon + every
+    first = math.max(now + wish.lead, isKnown and wish.till or tat - callEvery - reach - 2 * gap, wish.notBefore)
     count = math.min(math.ceil((horizon - first) / every - 1e-9), math.floor((horizon + reach - tat) / gap) + 1)
   else
-    first, every = math.max(tat, now + 0.5), gap
+    first, every = math.max(tat, now + 0.5 + wish.lead), gap
     count = math.min(math.floor((horizon - first) / gap) + 1, math.ceil(share) + 1)
     if count > 0 then tat = first end
   end
   count = math.max(0, math.min(count, wish.atMost))
-  return tat + count * gap, first, every, count, owed
+  return tat + count * gap, first, every, count, owed, wish.ahead > 0 and first + count * every or now
 end
 
 local function redisNow(given)

@@ -1,8 +1,8 @@
 /**
  * Permits, as points in time in ms of the caller's monotonic clock: the first at `firstMs`, each further one `gapMs` later. `leasedAt`: when, by the
- * clock of Redis.
+ * clock of Redis. `till`: the end of the lease by that clock, as Redis gave it.
  */
-type Lease = { firstMs: number; gapMs: number; count: number; leasedAt: number };
+type Lease = { firstMs: number; gapMs: number; count: number; leasedAt: number; till?: string };
 
 /** The number of unused permits, and when the first of them was leased, by the clock of Redis. */
 export type Unused = { unused: number; unusedSince: number };
@@ -23,13 +23,21 @@ export class Permits {
   #unused = 0;
   #unusedSince = 0;
   #takenLeasedAt = 0;
+  #till = '0';
   #taken = { dueMs: Number.NEGATIVE_INFINITY, atMs: Number.NEGATIVE_INFINITY };
   #wasClose = false;
   readonly #strictness = new Strictness();
 
   /** Adds permits that came now. `maxLateMs`: the time that these may wait. */
   add(lease: Lease, nowMs: number, maxLateMs = usualMaxLateMs): void {
-    if (lease.count > 0) this.#leases.push({ ...lease, gotMs: nowMs, maxLateMs });
+    if (lease.count === 0) return;
+    this.#leases.push({ ...lease, gotMs: nowMs, maxLateMs });
+    this.#till = lease.till ?? '0';
+  }
+
+  /** The end of the last lease by the clock of Redis, from where the next one continues; '0' without one, or once it was dropped. */
+  get till(): string {
+    return this.#till;
   }
 
   /** Uses a permit that is due; false if there is none. */
@@ -94,6 +102,7 @@ export class Permits {
 
   /** Drops all permits: sending is not allowed now, or their rate is no longer valid. */
   drop(): void {
+    this.#till = '0';
     for (const lease of this.#leases.splice(0)) this.#giveBack(lease, lease.count);
   }
 

@@ -1,4 +1,5 @@
 import type { RedisClient } from '../redis/client.ts';
+import { near, type Spans } from './distance.ts';
 import { leaseFunction } from './lease.lua.ts';
 import type { Unused } from './permits.ts';
 
@@ -45,6 +46,7 @@ export type PaceCall = {
   process: string;
   wants: boolean;
   till: string;
+  distance?: Spans; // of Redis from the process; by default it is near
   reports?: readonly RefusalReport[];
   closed?: { window: string; until: number };
 } & Unused;
@@ -55,7 +57,7 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
   const scripts = redis as unknown as { expungeRunPace(...args: (string | number)[]): Promise<(string | number)[]> };
   return async (
     keys: PaceKeys,
-    { process, wants, till, unused, unusedSince, closed, reports = [] }: PaceCall,
+    { process, wants, till, unused, unusedSince, distance = near, closed, reports = [] }: PaceCall,
   ): Promise<PaceReply> => {
     const args = [process, wants ? 1 : 0, till, unused, now(), closed?.window ?? '', Math.ceil(closed?.until ?? 0)];
     const reply = await scripts.expungeRunPace(
@@ -66,6 +68,9 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
       ...args,
       unusedSince,
       reports.length === 0 ? '' : JSON.stringify(reports),
+      distance.leadMs,
+      distance.aheadMs,
+      distance.answerMs,
     );
     const [state, rate, at, first, gap, count, quotaUntil, nextAt, window, expectAbsent, expect, mayBeGone, ...others] =
       reply.map(String);
@@ -106,13 +111,14 @@ function readReports(text: string): RefusalReport[] {
  * KEYS  1 run  2 members  3 quotas  4 reports about refusals
  * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME
  *       6 its window as known there  7 when that opens, 0 = it is open  8 when the first of those permits was leased
- *       9 its reports about refusals, '' = none
+ *       9 its reports about refusals, '' = none  10 how long before its time it needs a permit  11 how much further ahead than usual it leases
+ *       12 how much later than usual it calls again
  * returns {state, 'early', 'overdue' or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
  *       when the next free permit is due or 0, window or '', '1' with --expect-absent, --expect, how many ids may be gone, then the reports of each other process of the
  *       last 3 s, after their age in ms}; times in ms of the Redis clock
  */
 const runPaceLua = `${leaseFunction}
-local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'tat', 'owed', 'leasedAt', 'window', 'closedUntil', 'stopAt', 'expectAbsent', 'startsAt', 'expect', 'mayBeGone')
+local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'tat', 'owed', 'leasedAt', 'window', 'closedUntil', 'stopAt', 'expectAbsent', 'startsAt', 'expect', 'mayBeGone', 'horizon')
 local limits = parseRate(run[2])
 local now = redisNow(ARGV[5])
 if run[1] and run[6] == ARGV[6] and (run[7] or '0') ~= ARGV[7] then
@@ -143,13 +149,14 @@ end
 if not run[1] or #limits == 0 then
   return answered(run[1] or 'missing', run[2] or '', string.format('%.4f', now), '0', '0', 0, 0, 0, run[6] or '')
 end
-local members = membersOf(KEYS[2], now, ARGV[1], ARGV[2] == '1', '')
-local first, gap, count, quotaUntil, room, tat, owed = now, 1, 0, 0, 0, tonumber(run[3] or '0'), 0
+local members = membersOf(KEYS[2], now, ARGV[1], ARGV[2] == '1', '', tonumber(ARGV[12]))
+local ahead = aheadOf(now, tonumber(run[13] or '0'), tonumber(ARGV[11]))
+local first, gap, count, quotaUntil, room, tat, owed, usedAt = now, 1, 0, 0, 0, tonumber(run[3] or '0'), 0, now
 local back, perSecond = tonumber(ARGV[4]), limits[1].count * 1000 / limits[1].period
-returnToQuotas(KEYS[3], now, limits, back, tonumber(ARGV[8])) -- first: it may be all the room that is left
+returnToQuotas(KEYS[3], now, limits, back, tonumber(ARGV[8]), ahead) -- first: it may be all the room that is left
 if ARGV[2] == '1' and run[1] == 'running' then
   room, quotaUntil = quotaRoom(KEYS[3], now, limits)
-  tat, first, gap, count, owed = lease(now, tat, {
+  tat, first, gap, count, owed, usedAt = lease(now, tat, {
     perSecond = perSecond,
     members = members,
     till = tonumber(ARGV[3]),
@@ -158,10 +165,13 @@ if ARGV[2] == '1' and run[1] == 'running' then
     leasedAt = tonumber(run[5] or now),
     notBefore = 0,
     atMost = room,
+    ahead = ahead,
+    lead = tonumber(ARGV[10]),
   })
+  if ahead > 0 then redis.call('HSET', KEYS[1], 'horizon', string.format('%.4f', now + callEvery + reach + ahead)) end
   redis.call('HSET', KEYS[1], 'tat', string.format('%.4f', tat), 'owed', string.format('%.4f', owed), 'leasedAt', string.format('%.4f', now),
     'quotaUntil', string.format('%.0f', quotaUntil))
-  useQuotas(KEYS[3], now, limits, count)
+  useQuotas(KEYS[3], usedAt, limits, count)
 elseif back > 0 then
   redis.call('HSET', KEYS[1], 'tat', string.format('%.4f', tat - back * 1000 / perSecond))
 end

@@ -26,6 +26,9 @@ export const callArguments = [
   'starved', // 1 = permits had to wait for a connection
   'lost', // time-outs and resets
   'busy', // 1 = it had next to no computing time
+  'leadMs', // how long before its time it needs a permit, …
+  'aheadMs', // … how much further ahead than usual it leases, …
+  'answerMs', // … and how much later than usual it calls again, because Redis is far away
   'saidHere', // why this process alone is held, as stored; see `storedSaying`
 ] as const;
 

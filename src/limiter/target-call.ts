@@ -1,5 +1,6 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys as allKeys } from '../redis/keys.ts';
+import { near, type Spans } from './distance.ts';
 import type { Closed } from './learning/closed.ts';
 import { advisedRate, type TargetControl } from './learning/control.ts';
 import type { Alarm } from './learning/sums.ts';
@@ -57,6 +58,7 @@ export type TargetCall = {
   tally: AnswerTally;
   starved: boolean;
   busy: boolean;
+  distance?: Spans; // of Redis from the process; by default it is near
   here: string; // why this process alone is held, as stored; '' = it is not
 } & Unused;
 
@@ -106,7 +108,7 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
   const scripts = scriptsOf(redis);
   return {
     async call(call: TargetCall): Promise<TargetReply> {
-      const { tally, hold, alarm, claim } = call;
+      const { tally, hold, alarm, claim, distance = near } = call;
       const said: Record<(typeof callArguments)[number], string | number> = {
         process: call.process,
         wants: call.wants ? 1 : 0,
@@ -132,6 +134,9 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
         starved: call.starved ? 1 : 0,
         lost: tally.lost,
         busy: call.busy ? 1 : 0,
+        leadMs: distance.leadMs,
+        aheadMs: distance.aheadMs,
+        answerMs: distance.answerMs,
         saidHere: call.here,
       };
       const { limiter, members, quotas, stop, processes, bounds, pace } = keys;

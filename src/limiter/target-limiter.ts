@@ -1,3 +1,4 @@
+import { Distance } from './distance.ts';
 import { control, type TargetControl } from './learning/control.ts';
 import type { Alarm, Sums } from './learning/sums.ts';
 import { AnswerTally, canBeIdSpecific, forgivenOutageMs, isTrouble, OutageDetector, type Signal } from './outage.ts';
@@ -54,6 +55,8 @@ const callIdleEveryMs = 1_000;
  */
 export class TargetLimiter {
   readonly permits = new Permits();
+  /** How far Redis is from this process. */
+  readonly distance = new Distance();
   readonly #options: LimiterOptions;
   readonly #outage = new OutageDetector();
   #timer: NodeJS.Timeout | null = null;
@@ -62,7 +65,6 @@ export class TargetLimiter {
   #restsUntil = 0;
   #users = 0;
   #tally = new AnswerTally();
-  #till = '0';
   #got = nothingGot;
   #gotAt = Number.NEGATIVE_INFINITY;
   readonly #holds: Throttles;
@@ -236,13 +238,14 @@ export class TargetLimiter {
       const call = this.#report();
       const reply = await this.#options.calls.call(call);
       if ((reply.closed !== '' || reply.failsAlone > 0) && this.#alarm === call.alarm) this.#alarm = null;
+      this.distance.observe(this.#options.clock() - before);
       this.#offset.observe(before, this.#options.clock(), reply.now);
       this.#take(reply, call);
       if (reply.failsAlone > 0) {
         this.#holds.backOffLocally(call.alarm?.why ?? '');
         this.permits.drop();
       }
-      if (reply.turn > 0) await this.#control(reply);
+      if (reply.turn > 0) this.#control(reply);
       else if (this.#alarm !== null && call.epoch !== reply.epoch) this.#callAgain = true; // the outage was not recorded
     } catch {
       // No answer, no new permits: the leased permits expire by themselves. The counted answers are lost, which delays learning a little.
@@ -257,8 +260,8 @@ export class TargetLimiter {
     const stopHere = this.#options.stopHere();
     const call: TargetCall = {
       process: this.#options.process,
-      wants: this.#users > 0 && this.throttledMs < soonMs && stopHere === null,
-      till: this.#till,
+      wants: this.#users > 0 && this.throttledMs < soonMs + this.distance.leadMs && stopHere === null,
+      till: this.permits.till,
       ...this.permits.takeUnused(),
       ...(this.#options.clock() - this.#gotAt < grantedLivesMs ? this.#got : nothingGot),
       epoch: this.#reply?.epoch ?? '0',
@@ -268,6 +271,7 @@ export class TargetLimiter {
       claim: this.#claimNow(),
       tally: this.#tally,
       ...this.#load.at(this.#options.clock()),
+      distance: this.distance,
       here: storedSaying({ stop: stopHere, token: this.#options.tokenWait?.() ?? null, run: this.#options.run }),
     };
     this.#tally = new AnswerTally();
@@ -294,21 +298,23 @@ export class TargetLimiter {
     this.#options.actions?.sawStop(reply.stop);
     this.#holds.receive(reply.holdUntil + this.#offset.ms, reply.holdWhy);
     const { first, gap, count, now } = reply;
-    const lease = { firstMs: first + this.#offset.ms, gapMs: gap, count, leasedAt: now };
+    const till = String(first + gap * count);
+    const lease = { firstMs: first + this.#offset.ms, gapMs: gap, count, leasedAt: now, till };
     const liveMs = this.#taker.isPaced ? runPaceSlackMs : undefined;
-    this.permits.add(lease, this.#options.clock(), reply.closed === '' ? liveMs : probeLivesMs);
+    this.permits.add(lease, this.#options.clock(), reply.closed === '' ? liveMs : probeLivesMs + this.distance.leadMs);
     const isTooEarly = this.throttledMs > 0 && lease.firstMs < this.#options.clock() + this.throttledMs;
     const isUnreported = this.#alarm !== null && reply.closed === ''; // an outage that the lease does not know yet
     const mayBeLost = this.#options.actions?.isSure === false; // an action that forbids these requests
     if (this.stopped !== null || mayBeLost || isTooEarly || isUnreported) this.permits.drop();
-    if (reply.count > 0) this.#till = String(reply.first + reply.gap * reply.count);
     this.#options.onChange();
   }
 
   /** Decides the next state for all processes, which follow from their next call on. This process calls at once. */
-  async #control(reply: TargetReply): Promise<void> {
+  #control(reply: TargetReply): void {
     const before = reply.learned === '' ? null : (JSON.parse(reply.learned) as TargetControl);
-    await this.#options.calls.store(reply.turn, before, control(before, JSON.parse(reply.seen) as Sums));
+    const next = control(before, JSON.parse(reply.seen) as Sums);
+    // Not awaited: Redis runs it before the next call. A state that is not stored delays learning a little.
+    this.#options.calls.store(reply.turn, before, next).catch(() => {});
     this.#callAgain ||= this.#users > 0;
   }
 }

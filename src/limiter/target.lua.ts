@@ -13,7 +13,7 @@ import {
 /**
  * The call of a process to the limiter of its target, ten times a second, or once a second while it has nothing to send. It reports answers, and
  * leases the next permits. The state is one hash. The first call when an update of the state is due gets the sums since the last update instead of
- * permits, writes the next state with `storeStateLua`, and calls again. Running it twice counts answers twice, and has no other effect.
+ * permits, writes the next state with `storeStateLua`, and calls again. A process that is far away gets permits as well. Running it twice counts answers twice, and has no other effect.
  *
  * While the target is closed (see learning/closed.ts), one id is occasionally sent as a probe. While it is stopped there are no permits, not even for
  * a probe, and that time is not counted.
@@ -49,13 +49,15 @@ local function add(field, value) put(field, number(field) + value) end
 -- The clock was set back, or a server with an earlier clock took over: due times become as long from now as they were then.
 local setBack = number('seenAt') - now
 if setBack > 1000 then
-  for _, field in ipairs({'lookedAt', 'probeAt', 'closedAt', 'unreachableAt', 'holdUntil', 'claimEndsAt', 'validFrom', 'answeredAt', 'acceptedAt', 'wantedAt'}) do
+  for _, field in ipairs({'lookedAt', 'probeAt', 'closedAt', 'unreachableAt', 'holdUntil', 'claimEndsAt', 'validFrom', 'answeredAt', 'acceptedAt', 'wantedAt', 'horizon', 'droppedAt'}) do
     if s[field] then putTime(field, number(field) - setBack) end
   end
 end
 
 local wants = asked.wants == '1'
-local members, place, said = membersOf(KEYS[2], now, asked.process, wants, asked.connections)
+local lead, later = tonumber(asked.leadMs), tonumber(asked.answerMs)
+local ahead = aheadOf(now, number('horizon'), tonumber(asked.aheadMs))
+local members, place, said = membersOf(KEYS[2], now, asked.process, wants, asked.connections, later)
 local most = 0
 for _, connections in ipairs(said) do most = most + tonumber(connections) end
 
@@ -142,7 +144,7 @@ if #ARGV >= answersFrom then putTime('answeredAt', now) end
 -- keep the circuit closed.
 local isLocalOutage = asked.alarmWhy ~= '' and not s.closed and s.acceptedBy and s.acceptedBy ~= asked.process and now - number('acceptedAt') < othersWithin
 if accepted > 0 and wants and asked.alarmWhy == '' then
-  putTime('acceptedAt', now)
+  putTime('acceptedAt', now + later)
   s.acceptedBy = asked.process
 end
 for _, name in ipairs({'sent', 'latencies', 'latencySum', 'starved', 'lost', 'busy'}) do add(name, tonumber(asked[name])) end
@@ -154,9 +156,10 @@ put('budget', math.max(0, math.min(budgetFull, number('budget') + accepted - tro
 -- 3. The lease.
 local rate = math.min(number('rate'), ceiling)
 put('ceiling', ceiling < math.huge and ceiling or 0)
-local first, gap, count, owed = now, 1, 0, number('owed')
+local first, gap, count, owed, usedAt = now, 1, 0, number('owed'), now
 local back = tonumber(asked.unused)
 local counted = tonumber(asked.unusedSince) >= limitFrom and back or 0 -- of these: what the limit has counted
+if tonumber(asked.unusedSince) < number('droppedAt') then back = 0 end -- they count as given back since then
 local isOlder = limitId ~= '' and asked.limitId == limitId
 if heardAt then isOlder = heardAt < tonumber(asked.heardAt) - 0.01 end
 if isOlder then
@@ -164,7 +167,7 @@ if isOlder then
   countsUntil = now + countAgainFor
   redis.call('HSET', KEYS[7], 'countsUntil', string.format('%.4f', countsUntil))
 end
-returnToQuotas(KEYS[3], now, limits, counted, tonumber(asked.unusedSince)) -- first: it may be all the room that is left
+returnToQuotas(KEYS[3], now, limits, counted, tonumber(asked.unusedSince), ahead) -- first: it may be all the room that is left
 if s.closed and back > 0 then putTime('probeAt', math.min(number('probeAt'), now + probeAgain)) end -- a probe that was not sent
 local room, quotaUntil = quotaRoom(KEYS[3], now, limits)
 if #limits > 1 and now < countsUntil and countsUntil < now + 2 * countAgainFor then room = 0 end
@@ -180,7 +183,7 @@ elseif isAtWork and not isStopped and quotaUntil <= now then
 end
 if isAtWork then putTime('wantedAt', now) end
 if ceiling < math.huge then
-  local gap, horizon = 1000 / ceiling, now + callEvery + reach
+  local gap, horizon = 1000 / ceiling, now + callEvery + reach + ahead
   ceilingTat = math.min(ceilingTat - counted * gap, horizon + 2 * gap)
   ceilingTat = math.max(ceilingTat, now - paceSlack)
   room = math.max(0, math.min(room, math.floor((horizon + reach - ceilingTat) / gap) + 1))
@@ -188,7 +191,8 @@ end
 local dropping = tonumber(asked.epoch) < number('dropEpoch')
 local mayLeave = wants and not isStopped
 local isUrgent = s.alarmWhy or number('released') > 0 or (s.closed and current[1] > 0)
-local isUpdateDue = now >= number('lookedAt') + (isUrgent and urgentEvery or updateEvery)
+-- A process that is far away leaves the update to a nearer one, and others wait for it to store the state.
+local isUpdateDue = now >= number('lookedAt') + (isUrgent and urgentEvery or updateEvery) + later / 2
 if isLocalOutage then
   redis.call('HDEL', KEYS[2], asked.process)
 elseif mayLeave and s.closed then
@@ -196,9 +200,9 @@ elseif mayLeave and s.closed then
     count = 1
     putTime('probeAt', now + number('probeGap'))
   end
-elseif mayLeave and rate > 0 and not isUpdateDue then
+elseif mayLeave and rate > 0 and (later > 0 or not isUpdateDue) then
   local tat
-  tat, first, gap, count, owed = lease(now, number('tat'), {
+  tat, first, gap, count, owed, usedAt = lease(now, number('tat'), {
     perSecond = rate,
     members = members,
     till = dropping and now or tonumber(asked.till),
@@ -207,14 +211,17 @@ elseif mayLeave and rate > 0 and not isUpdateDue then
     leasedAt = number('leasedAt'),
     notBefore = number('holdUntil'),
     atMost = room,
+    ahead = ahead,
+    lead = lead,
   })
+  if ahead > 0 then putTime('horizon', now + callEvery + reach + ahead) end
   putTime('tat', tat)
   putTime('owed', owed)
   putTime('leasedAt', now)
 elseif rate > 0 then
   putTime('tat', number('tat') - back * 1000 / rate)
 end
-useQuotas(KEYS[3], now, limits, count)
+useQuotas(KEYS[3], usedAt, limits, count)
 if ceiling < math.huge then redis.call('HSET', KEYS[7], 'tat', string.format('%.4f', ceilingTat + count * 1000 / ceiling)) end
 if limit ~= '' then
   redis.call('HSET', KEYS[7], own, string.format('%.3f %.0f', now, tonumber(asked.granted) + count))
@@ -234,7 +241,7 @@ local share = math.max(1, math.floor(inFlight * (place + 1) / members) - math.fl
 -- 4. The sums for an update of the state. If its process dies, these sums are lost, and the next update is due after the usual time.
 local turn, seen = 0, ''
 if isUpdateDue then
-  putTime('lookedAt', now)
+  putTime('lookedAt', now + later / 2)
   add('turn', 1)
   turn = number('turn')
   local sums = {}
@@ -243,6 +250,7 @@ if isUpdateDue then
     sums[name] = number(name)
     if name ~= 'released' and name ~= 'recall' then s[name] = '0' end -- these stay until a state that knows of them is stored
   end
+  sums.awayMs = later
   sums.now, sums.holdUntil, sums.most, sums.ceiling = now, number('holdUntil') > now and number('holdUntil') or 0, most, ceiling < math.huge and ceiling or 0
   if s.alarmWhy then sums.alarm = {why = s.alarmWhy, kind = s.alarmKind} end
   if s.claimLeft then sums.claim = {remaining = tonumber(s.claimLeft), quota = tonumber(s.claimQuota), endsAt = number('claimEndsAt')} end

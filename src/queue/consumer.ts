@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, type Job, Worker } from 'bullmq';
 import { messageOf } from '../errors.ts';
+import { near, type Spans } from '../limiter/distance.ts';
 import type { Log } from '../logger.ts';
 import { keys } from '../redis/keys.ts';
 import { withTimeout } from '../wait.ts';
@@ -23,6 +24,8 @@ export type ConsumerOptions = {
   onDue(run: string): void;
   /** Called when a job ended with `requeue`, after it has been removed. */
   requeue(job: ChunkJob): void;
+  /** How far Redis is. */
+  distance?: Spans;
   log: Log;
 };
 
@@ -51,7 +54,7 @@ const finishMs = 500;
  * number of jobs, so it is not used, and locks are renewed here.
  */
 export function openConsumer(
-  { address, canTakeMore, handle, onDue, requeue, log }: ConsumerOptions,
+  { address, canTakeMore, handle, onDue, requeue, distance = near, log }: ConsumerOptions,
   { connect, sleep }: Source = bullmq,
 ): Consumer {
   const logError = errorLogger(log, 'the queue got an error from Redis', () => performance.now());
@@ -68,7 +71,7 @@ export function openConsumer(
     await ready.waitUntilReady(); // from here on the worker stays, because a job needs the worker that took it
     const job: Job<ChunkJob> | undefined = await ready.getNextJob(token);
     if (job === undefined) return;
-    const work = workOn(job, token, handle, stopping.signal, log)
+    const work = workOn(job, token, { handle, stopping: stopping.signal, distance, log })
       .then((end) => {
         if (end === 'requeue') requeue(job.data);
         else if (end !== 'done') setTimeout(() => stopping.signal.aborted || onDue(job.data.run), end.dueInMs).unref();
@@ -114,9 +117,7 @@ const { lockDuration } = workerOptions;
 async function workOn(
   job: Job<ChunkJob>,
   token: string,
-  handle: ChunkHandler,
-  stopping: AbortSignal,
-  log: Log,
+  { handle, stopping, distance, log }: { handle: ChunkHandler; stopping: AbortSignal; distance: Spans; log: Log },
 ): Promise<JobResult> {
   const lost = new AbortController();
   const renewal = setInterval(() => {
@@ -125,7 +126,7 @@ async function workOn(
   }, lockDuration / 2);
   try {
     const end = await handle(job.data, AbortSignal.any([stopping, lost.signal]));
-    await withTimeout(finishMs, job.moveToCompleted(null, token, false));
+    await withTimeout(finishMs + distance.answerMs, job.moveToCompleted(null, token, false));
     return end;
   } catch (error) {
     log.debug({ reason: messageOf(error) }, 'a job was not removed; the ledger has the outcome of its chunk');

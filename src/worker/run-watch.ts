@@ -5,6 +5,7 @@ import { Gate } from '../delete/gate.ts';
 import { RunMeter, type Taken } from '../delete/meters.ts';
 import { Refusals } from '../delete/refusals.ts';
 import { RunRequestQueue } from '../delete/run-request-queue.ts';
+import type { Spans } from '../limiter/distance.ts';
 import { ClockOffset } from '../limiter/permits.ts';
 import type { PaceCall, PaceReply } from '../limiter/run-pace.ts';
 import type { Resource } from '../model/resource.ts';
@@ -20,6 +21,8 @@ type WatchOptions = {
   ask: AskRun;
   /** Monotonic ms. */
   clock: () => number;
+  /** How far Redis is. */
+  distance: Spans;
   /** Whether no other process sends requests of the runs of this one. */
   isAlone: boolean;
   /** Called when a run that was running is found halted. */
@@ -51,7 +54,7 @@ const minChunks = 2;
 const outsideWindowMs = 10_000; // how often a run outside its window is tried: an operator may have changed the window
 const postponed = { minMs: 500, share: 0.02, maxMs: 5_000 }; // share: as a part of the time that a chunk takes
 
-/** `users`: its leased chunks; `till`: the end of the leases of its permits, by the clock of Redis. */
+/** `users`: its leased chunks. */
 type WatchedRun = {
   gate: Gate;
   requestQueue: RunRequestQueue;
@@ -60,7 +63,6 @@ type WatchedRun = {
   refusals(resource: Resource): Refusals;
   firstAnswers: FirstAnswers;
   users: number;
-  till: string;
   isAsking: boolean;
   wasRunning: boolean;
   measuredAt: number;
@@ -173,12 +175,12 @@ export class RunWatch {
       known.users++;
       return known;
     }
-    const { clock, conditions, isAlone, waits } = this.#options;
+    const { clock, conditions, distance, isAlone, waits } = this.#options;
     const now = clock();
     const byResource = new Map<Resource, Refusals>();
     const watched = {
-      gate: new Gate(clock),
-      requestQueue: new RunRequestQueue(clock),
+      gate: new Gate(clock, distance),
+      requestQueue: new RunRequestQueue(clock, distance),
       meter: new RunMeter(() => clock() - this.#offset.ms),
       byResource,
       refusals: (resource: Resource) => {
@@ -190,7 +192,6 @@ export class RunWatch {
       },
       firstAnswers: this.#firstAnswers.of(run),
       users: 1,
-      till: '0',
       isAsking: false,
       wasRunning: false,
       measuredAt: now,
@@ -325,13 +326,13 @@ export class RunWatch {
       const call = {
         process: this.#processId,
         wants: isOpen,
-        till: watched.till,
+        till: requestQueue.permits.till,
         ...taken,
+        distance: this.#options.distance,
         closed,
         reports: [...byResource.values()].flatMap(({ report }) => report ?? []),
       };
       const reply = await ask(run, call);
-      if (reply.count > 0) watched.till = String(reply.first + reply.gap * reply.count);
       if (reply.state === 'halted' && watched.wasRunning && !gate.closed.aborted) this.#options.halted(run);
       if (reply.state === 'halted') this.#firstAnswers.forget(run);
       this.#options.saw(run, reply.state);

@@ -8,6 +8,7 @@ import { shareForm } from '../ledger/answer-forms.ts';
 import { storeBodies } from '../ledger/bodies.ts';
 import { readRunning } from '../ledger/list-runs.ts';
 import { addMeasures } from '../ledger/measures.ts';
+import type { Spans } from '../limiter/distance.ts';
 import { openPaceCalls } from '../limiter/run-pace.ts';
 import type { Log } from '../logger.ts';
 import { perResource, type Resource } from '../model/resource.ts';
@@ -93,11 +94,13 @@ export function openService(
     onChange: wakeWaiters,
     onLongThrottle: pauseAll,
   });
+  const { distance } = sender.limits;
   const bodies = new BodyCounter((run, counter, answers) => storeBodies(ledger.redis, run, counter, answers));
   const askPace = openPaceCalls(ledger.redis);
   const watch = new RunWatch({
     ask: (run, call) => askPace(paceKeys(run), call),
     clock,
+    distance,
     isAlone: !isShared, // the queue of a run has one consumer
     halted,
     saw: (run, state) => actions.sawRun(run, state),
@@ -154,19 +157,21 @@ export function openService(
       sender.limits.throttledMs <= maxWaitMs &&
       sender.connections.admit(watch.chunks, waiting.hasAny),
     handle: (job, stop) => handle(job, stop).finally(() => sender.connections.chunkEnded()),
+    distance,
     requeue: ({ run, chunk }) => deleting.addJobs(run, [chunk]),
     onDue: (run: string) => void enqueuer.enqueue(run).catch((error) => logRedisError(deleting, error)),
     log,
   });
-  const maxDrainMs = Math.min(options.connection.requestTimeoutMs, maxRequestDrainMs) + drainSpareMs;
+  const maxDrainMs = () =>
+    Math.min(options.connection.requestTimeoutMs, maxRequestDrainMs) + drainSpareMs + 2 * distance.answerMs;
   const parts: Service['parts'] = [
-    queuePart(queue, isShared ? null : { redis: ledger.redis, ...address }),
+    queuePart(queue, isShared ? null : { redis: ledger.redis, ...address }, distance),
     actions.part,
-    bodyPart(bodies, log),
+    bodyPart(bodies, log, distance),
     { name: 'target sender', start: sender.start, drain: sender.close },
-    watchPart(watch),
+    watchPart(watch, distance),
     ...(isShared ? [repeat('waiting runs', refreshEveryMs, () => waiting.refresh(), log)] : []),
-    { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, shutdownDeadline, maxDrainMs) },
+    { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, shutdownDeadline, maxDrainMs()) },
   ];
   return {
     enqueuer,
@@ -200,7 +205,7 @@ export function tokenPart(token: Token, onWait: (waiting: string) => void): Part
 }
 
 /** The queue. If this process owns it, it is removed at the start and at the end: the ledger knows all its contents. */
-function queuePart(queue: ChunkQueue, own: (QueueName & { redis: RedisClient }) | null): Part {
+function queuePart(queue: ChunkQueue, own: (QueueName & { redis: RedisClient }) | null, distance: Spans): Part {
   const removeOwn = async () => {
     if (own !== null && (await isConsumed(own.redis, own, 'to stay')) === false) await queue.remove();
   };
@@ -212,19 +217,19 @@ function queuePart(queue: ChunkQueue, own: (QueueName & { redis: RedisClient }) 
       await removeOwn();
     },
     drain: async () => {
-      await withTimeout(closeMs, removeOwn());
+      await withTimeout(closeMs + 2 * distance.answerMs, removeOwn());
       await withTimeout(closeMs, queue.close());
     },
   };
 }
 
 /** Watches the runs. Its end waits a moment for their last measures. */
-function watchPart(watch: RunWatch): Part {
+function watchPart(watch: RunWatch, distance: Spans): Part {
   return {
     name: 'watch',
     start: () => watch.start(),
     drain: async () => {
-      await withTimeout(storeMs, watch.stop());
+      await withTimeout(storeMs + distance.answerMs, watch.stop());
     },
   };
 }
@@ -233,14 +238,14 @@ function watchPart(watch: RunWatch): Part {
  * Stores the number of answers with a body. It comes before the sender, so it drains after them: its connections may bring such a body until they
  * close.
  */
-function bodyPart(bodies: BodyCounter, log: Log): Part {
+function bodyPart(bodies: BodyCounter, log: Log, distance: Spans): Part {
   const { name, start, drain } = repeat('answers with a body', flushEveryMs, () => bodies.flush(), log);
   return {
     name,
     start: () => start?.(),
     drain: async () => {
       await drain?.();
-      await withTimeout(closeMs, bodies.flush());
+      await withTimeout(closeMs + distance.answerMs, bodies.flush());
     },
   };
 }

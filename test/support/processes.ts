@@ -42,7 +42,7 @@ export function startNode(args: string[], env: NodeJS.ProcessEnv, stdin: NodeJS.
 }
 
 /** What a process that tests start can do without; `careless.ts` takes it out. */
-export type Forgotten = 'marks' | 'doubt' | 'patience';
+export type Forgotten = 'marks' | 'doubt' | 'patience' | 'distance';
 
 const careless = new URL('careless.ts', import.meta.url).href;
 

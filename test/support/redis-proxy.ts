@@ -3,13 +3,15 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { RedisOptions } from 'ioredis';
 import { testRedisAddress } from './redis.ts';
 
-/** A way to the Redis of the tests that can break. */
+/** A way to the Redis of the tests that can break, and be long. */
 export type RedisProxy = {
   readonly url: string;
   /** Commands that have come by so far. */
   readonly commands: number;
   /** Called with the number of each command, counted from 1, before it is passed on. */
   onCommand: (n: number) => void;
+  /** The round trip that it adds, in ms; may change at any time. */
+  roundTripMs: number;
   /** Drops all connections and takes no new ones. */
   cut(): void;
   restore(): void;
@@ -24,11 +26,12 @@ export async function openRedisProxy(options: RedisOptions = testRedisAddress().
     if (isCut) return void client.destroy();
     const upstream = options.path ? connect(options.path) : connect(options.port!, options.host!);
     const count = countCommands(() => proxy.onCommand(++commands));
+    const [there, back] = [delayed(upstream, proxy), delayed(client, proxy)];
     client.on('data', (bytes) => {
       count(bytes);
-      upstream.write(bytes);
+      there(bytes);
     });
-    upstream.pipe(client);
+    upstream.on('data', back);
     for (const [one, other] of [
       [client, upstream],
       [upstream, client],
@@ -49,6 +52,7 @@ export async function openRedisProxy(options: RedisOptions = testRedisAddress().
       return commands;
     },
     onCommand: () => {},
+    roundTripMs: 0,
     cut: () => {
       isCut = true;
       for (const socket of pairs) socket.destroy();
@@ -63,6 +67,24 @@ export async function openRedisProxy(options: RedisOptions = testRedisAddress().
     },
   };
   return proxy;
+}
+
+/** Returns a function that writes to the socket after half of the round trip, in order. */
+function delayed(to: Socket, way: Pick<RedisProxy, 'roundTripMs'>): (bytes: Buffer) => void {
+  const onTheWay: { atMs: number; bytes: Buffer }[] = [];
+  const arrive = () => {
+    while (onTheWay.length > 0 && onTheWay[0]!.atMs <= performance.now()) {
+      const { bytes } = onTheWay.shift()!;
+      if (to.writable) to.write(bytes);
+    }
+    if (onTheWay.length > 0) setTimeout(arrive, onTheWay[0]!.atMs - performance.now());
+  };
+  return (bytes) => {
+    if (onTheWay.length === 0 && way.roundTripMs === 0) return void to.write(bytes);
+    const atMs = Math.max(onTheWay.at(-1)?.atMs ?? 0, performance.now() + way.roundTripMs / 2);
+    onTheWay.push({ atMs, bytes });
+    if (onTheWay.length === 1) arrive();
+  };
 }
 
 function urlThrough(port: number, { username, password, db }: RedisOptions): string {

@@ -175,6 +175,7 @@ function observe(
 ): Observation {
   return {
     now: sums.now,
+    awayMs: sums.awayMs ?? 0,
     blockedMs: sums.blockedMs,
     blockedUntilMs: sums.holdUntil,
     ...counts,

@@ -23,7 +23,7 @@ export function learnRate(before: LearnedRate, seen: Observation, ceiling: numbe
   const openMs = Math.max(0, seen.now - before.lookedAtMs - seen.blockedMs);
   const maxPerSecond = ceiling ?? rules.maxPerSecond;
   const lateAtMs = areAnswersLate(before, seen) ? seen.now : before.lateAtMs;
-  const current = openMs > rules.idleMs ? restartSeek(before, seen.now, ceiling) : before;
+  const current = openMs > rules.idleMs + 2 * (seen.awayMs ?? 0) ? restartSeek(before, seen.now, ceiling) : before;
   const state = { ...addObservation(current, seen, openMs), cycleMs, lateAtMs };
   const next = continuePhase(state, seen, openMs, maxPerSecond);
   return { ...next, rate: Math.min(maxPerSecond, Math.max(rules.minPerSecond, next.rate)) };

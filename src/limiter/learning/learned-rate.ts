@@ -199,6 +199,8 @@ export function waitLeftMs({ now, blockedUntilMs }: Observation): number {
 /** The observations of all processes since the last update. Times are ms of the Redis clock. */
 export type Observation = {
   now: number;
+  /** How much later than usual observations may come, because Redis is far away. */
+  awayMs?: number;
   /** Part of the time since the last update in which sending was not allowed: a Retry-After, an outage. */
   blockedMs: number;
   /** End of a Retry-After that is in force or came with these answers; 0 = none. */

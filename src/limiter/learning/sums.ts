@@ -24,6 +24,7 @@ export type Sums = {
   recall: number;
   most: number;
   ceiling: number;
+  awayMs?: number; // how much later than usual the next sums may come, because Redis is far away
   released: number; // 1 = an operator has released the target
   alarm?: Alarm | null;
   claim?: Claim | null;

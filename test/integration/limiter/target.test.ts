@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { readTargetAudit } from '../../../src/ledger/audit.ts';
 import { forgetRate, releaseTarget, setLimit } from '../../../src/ledger/steer-target.ts';
+import { Distance, type Spans } from '../../../src/limiter/distance.ts';
 import { control, type TargetControl } from '../../../src/limiter/learning/control.ts';
 import { startRamp } from '../../../src/limiter/learning/ramp.ts';
 import type { Alarm, Sums } from '../../../src/limiter/learning/sums.ts';
@@ -123,6 +124,14 @@ function maxWithin(times: number[], windowMs: number): number {
   return most;
 }
 
+function randomOf(seed: number): () => number {
+  let last = seed;
+  return () => {
+    last = (last * 48_271) % 2_147_483_647;
+    return last / 2_147_483_647;
+  };
+}
+
 /** Calls of some processes, ten times a second each with a little jitter, for so many seconds; the times of the permits that they got. */
 async function play(
   at: ReturnType<typeof openFleet>['at'],
@@ -131,11 +140,7 @@ async function play(
   wish: Partial<TargetCall>,
 ) {
   const times: number[] = [];
-  let seed = 7;
-  const random = () => {
-    seed = (seed * 48_271) % 2_147_483_647;
-    return seed / 2_147_483_647;
-  };
+  const random = randomOf(7);
   for (let tick = 0; tick < seconds * 10; tick++) {
     for (let n = 0; n < processes; n++) {
       const ms = 100 * tick + (100 * n) / processes + 6 * random();
@@ -217,6 +222,84 @@ describe('permits of a target', () => {
     expect(await fleet.at(0, 'p0')).toMatchObject({ count: 0, turn: 1, learned: '' });
     await fleet.learn(1, 100);
     expect(await fleet.at(10, 'p0', { wants: false })).toMatchObject({ count: 0 });
+  });
+});
+
+/** A process whose Redis is `roundTripMs` away, which works from one second to another. */
+type Far = { roundTripMs: (ms: number) => number; from?: number; to?: number };
+
+const far = (ms: number) => () => ms;
+const comesAndGoes = (ms: number) => (ms % 8_000 < 4_000 ? 5 : 200);
+
+/** Permits by process: when they are due, and whether their ids can be marked by then. */
+async function playFar(at: ReturnType<typeof openFleet>['at'], processes: readonly Far[], seconds: number) {
+  const random = randomOf(7);
+  const all = processes.map(({ from = 0 }) => ({
+    nextMs: 1_000 * from + 100 * random(),
+    distance: new Distance(),
+    times: [] as number[],
+    usable: [] as number[],
+    unused: 0,
+  }));
+  for (let ms = 0; ms < 1_000 * seconds; ms++) {
+    for (const [n, process] of all.entries()) {
+      if (ms < process.nextMs || ms >= 1_000 * (processes[n]!.to ?? seconds)) continue;
+      const roundTripMs = processes[n]!.roundTripMs(ms);
+      const { distance, unused } = process;
+      const reply = await at(ms, `p${n}`, { distance: { ...spansOf(distance) }, unused, unusedSince: startMs + ms });
+      distance.observe(roundTripMs);
+      process.nextMs = ms + Math.max(100, roundTripMs + 50) + 6 * random();
+      const times = timesOf(reply);
+      const usable = times.filter((time) => time >= ms + 1.5 * roundTripMs - 60);
+      process.times.push(...times);
+      process.usable.push(...usable);
+      process.unused = times.length - usable.length;
+    }
+  }
+  return all;
+}
+
+function spansOf({ answerMs, leadMs, aheadMs }: Spans): Spans {
+  return { answerMs, leadMs, aheadMs };
+}
+
+describe('permits for a Redis at any distance', () => {
+  test.for<[string, number, Far[]]>([
+    ['one, 60 ms', 100, [{ roundTripMs: far(60) }]],
+    ['one, 1.5 s', 100, [{ roundTripMs: far(1_500) }]],
+    ['four, 1.5 s', 100, Array.from({ length: 4 }, () => ({ roundTripMs: far(1_500) }))],
+    ['four, 150 ms, slowly', 5, Array.from({ length: 4 }, () => ({ roundTripMs: far(150) }))],
+    ['a near one and a far one', 100, [{ roundTripMs: far(1) }, { roundTripMs: far(1_500) }]],
+    ['5 ms, 200 ms, 5 ms …', 100, [{ roundTripMs: comesAndGoes }]],
+    ['two of them', 100, [{ roundTripMs: comesAndGoes }, { roundTripMs: far(1) }]],
+    ['a near one joins', 100, [{ roundTripMs: far(1_500) }, { roundTripMs: far(1), from: 15 }]],
+    ['a far one joins', 100, [{ roundTripMs: far(1) }, { roundTripMs: far(1_500), from: 15 }]],
+    ['a far one goes', 100, [{ roundTripMs: far(1_500), to: 20 }, { roundTripMs: far(1) }]],
+  ])(
+    'are no more than the rate, come in time, and reach everybody: %s',
+    async ([, rate, processes], { onTestFinished }) => {
+      const { at, limit } = await openRated(onTestFinished, 1_000_000);
+      await limit(`${rate}/s`);
+      const seconds = 40;
+      const seen = await playFar(at, processes, seconds);
+      const usable = seen.flatMap((process) => process.usable);
+      const most = maxWithin(usable, 1_000);
+      const inTheEnd = (times: number[]) => times.filter((time) => time >= 28_000 && time < 38_000).length;
+      expect(most).toBeLessThanOrEqual(1.15 * rate + 1);
+      expect(inTheEnd(usable)).toBeGreaterThanOrEqual(7.5 * rate);
+      for (const [n, process] of seen.entries())
+        if ((processes[n]!.to ?? seconds) === seconds)
+          expect(inTheEnd(process.usable)).toBeGreaterThanOrEqual((2 * rate) / processes.length);
+    },
+  );
+
+  test('negative control: with the spans of a near Redis none comes in time', async ({ onTestFinished }) => {
+    const { at, limit } = await openRated(onTestFinished, 1_000_000);
+    await limit('100/s');
+    const times: number[] = [];
+    for (let ms = 0; ms < 5_000; ms += 200)
+      times.push(...timesOf(await at(ms, 'p0')).filter((time) => time >= ms + 240));
+    expect(times).toEqual([]);
   });
 });
 

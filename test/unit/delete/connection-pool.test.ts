@@ -7,6 +7,7 @@ import {
 } from '../../../src/delete/connection-pool.ts';
 import type { TargetRequest } from '../../../src/delete/send-delete.ts';
 import { type Answer, noContent } from '../../../src/delete/verdict.ts';
+import { near } from '../../../src/limiter/distance.ts';
 import { RunQueue } from '../../../src/limiter/fair-scheduler.ts';
 import { Permits } from '../../../src/limiter/permits.ts';
 import { bearerForm } from '../../../src/model/resource.ts';
@@ -21,6 +22,7 @@ function openPool({ size = 2, permits: count = 1_000, inFlightShare = 1_000 }: O
   permits.add({ firstMs: 0, gapMs: 0, count, leasedAt: 0 }, 0, Number.POSITIVE_INFINITY);
   const limits = {
     permits,
+    distance: near,
     inFlightShare,
     isBlocked: false,
     told: [] as unknown[],

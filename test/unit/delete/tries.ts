@@ -2,6 +2,7 @@ import type { SentRequest } from '../../../src/delete/connection-pool.ts';
 import type { DeleteIdDeps } from '../../../src/delete/delete-id.ts';
 import type { TargetLimits } from '../../../src/delete/target-limits.ts';
 import { type Answer, verdictTable } from '../../../src/delete/verdict.ts';
+import { near } from '../../../src/limiter/distance.ts';
 import { Permits } from '../../../src/limiter/permits.ts';
 import { isRefusal } from '../../../src/model/status.ts';
 import type { Token } from '../../../src/token/token.ts';
@@ -20,6 +21,7 @@ export function openLimits(odd: Partial<TargetLimits> = {}): TargetLimits {
   permits.add({ firstMs: 0, gapMs: 0, count: 1_000_000, leasedAt: 0 }, 0, Number.POSITIVE_INFINITY);
   return {
     permits,
+    distance: near,
     inFlightShare: 1_000,
     isBlocked: false,
     isHeld: false,

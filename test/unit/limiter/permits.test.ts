@@ -74,6 +74,16 @@ describe('permits', () => {
     expect(permits.takeUnused().unused).toBe(4);
   });
 
+  it('continue from the end of the last lease, unless they were dropped', () => {
+    const permits = new Permits();
+    expect(permits.till).toBe('0');
+    permits.add({ firstMs: 0, gapMs: 10, count: 5, leasedAt: 0, till: '50' }, 0);
+    permits.add({ firstMs: 50, gapMs: 10, count: 0, leasedAt: 0, till: '60' }, 0);
+    expect(permits.till).toBe('50');
+    permits.drop();
+    expect(permits.till).toBe('0');
+  });
+
   it('are given back with the time when the first of them was leased', () => {
     const permits = new Permits();
     permits.add({ firstMs: 0, gapMs: 10, count: 1, leasedAt: 100 }, 0);

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { near } from '../../../src/limiter/distance.ts';
 import type { PaceCall } from '../../../src/limiter/run-pace.ts';
 import { RunWatch } from '../../../src/worker/run-watch.ts';
 
@@ -39,6 +40,7 @@ beforeEach(() => {
       return { state, ...reply, now: Date.now(), window, rate, count };
     },
     clock: () => Date.now(),
+    distance: near,
     isAlone: true,
     overdue: (run) => void overdue.push(run),
     halted: (run) => void halted.push(run),

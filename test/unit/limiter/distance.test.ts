@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { Distance, near } from '../../../src/limiter/distance.ts';
+
+/** A distance after these round trips, each as often as its second number says. */
+function seen(...roundTrips: readonly (readonly [ms: number, times: number])[]): Distance {
+  const distance = new Distance();
+  for (const [ms, times] of roundTrips) for (let n = 0; n < times; n++) distance.observe(ms);
+  return distance;
+}
+
+function spansOf({ answerMs, leadMs, aheadMs }: Distance) {
+  return { answerMs, leadMs, aheadMs };
+}
+
+test('a near Redis adds nothing to any time', () => {
+  expect(spansOf(new Distance())).toEqual(near);
+  expect(spansOf(seen([0.3, 5], [20, 5]))).toEqual(near);
+});
+
+test.for([30, 62, 150, 500, 1_500])('a Redis %i ms away is so far from its second answer on', (ms) => {
+  const distance = seen([2 * ms, 1], [ms, 1]); // the first call also loads its script
+  expect(distance.roundTripMs).toBe(ms);
+  expect(distance.leadMs).toBeGreaterThanOrEqual(2 * (ms - 20)); // a lease comes back, an update ends, a mark goes and comes
+  expect(distance.aheadMs - distance.leadMs).toBeGreaterThanOrEqual(ms - 20); // there is enough until the next lease
+});
+
+test('one stall is not a distance', () => {
+  expect(spansOf(seen([1, 19], [800, 1]))).toEqual(near);
+  expect(spansOf(seen([1, 18], [800, 2]))).not.toEqual(near);
+});
+
+test('follows a distance that changes, there and back', () => {
+  expect(seen([5, 20], [200, 2]).aheadMs).toBe(3.5 * 180);
+  expect(spansOf(seen([5, 20], [200, 20], [5, 20]))).toEqual(near);
+});
