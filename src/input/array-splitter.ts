@@ -114,12 +114,13 @@ function ofObject(name: string, text: string): string {
   return `for the array ${shown(array)} in the object${which}:\n${adviceToSplit(name, `.${key}[]`)}\n${ndjson}`;
 }
 
-/** The names of the arrays in the object; for an object larger than this piece, the first of them. Empty if each line is an object. */
+/** The names of the arrays in the object, the longest first; for an object larger than this piece, the first of them. Empty if each line is an object. */
 function arraysIn(text: string): string[] {
   if (/^\{.*\}\s*\n\s*\{/.test(text)) return [];
   try {
     const entries = Object.entries(JSON.parse(text) as Record<string, unknown>);
-    return entries.filter(([, value]) => Array.isArray(value)).map(([key]) => key);
+    const arrays = entries.filter((entry): entry is [string, unknown[]] => Array.isArray(entry[1]));
+    return arrays.sort(([, a], [, b]) => b.length - a.length).map(([key]) => key);
   } catch {
     const first = /"([^"\\]+)"\s*:\s*\[/.exec(text)?.[1];
     return first === undefined ? [] : [first];

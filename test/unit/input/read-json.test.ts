@@ -52,6 +52,12 @@ test.each([
   expect(brief(await collect([inputOf('x.ndjson', line)], { column: 'a.id' }))).toEqual(row === undefined ? [] : [row]);
 });
 
+test('names the longest array of an object that is no array', async () => {
+  const table = '{"columns":["id"],"rows":[{"id":"a"},{"id":"b"}]}';
+  const next = expect.stringContaining("jq -c '.rows[]' x.json");
+  await expect(collect([inputOf('x.json', table)])).rejects.toMatchObject({ next });
+});
+
 test('takes the objects of pages in an array, and no list of texts', async () => {
   const pages = '[[{"id":"a"},{"id":"b"}],[],[{"id":"c"}],["d","title"]]';
   expect(brief(await collect([inputOf('x.json', pages)]))).toEqual([
