@@ -2,7 +2,7 @@ import { boundText, partsOfLimit, type Rate, rateFromStored } from '../model/rat
 import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { Closed } from './learning/closed.ts';
-import type { TargetControl } from './learning/control.ts';
+import { knownRate, type TargetControl } from './learning/control.ts';
 import { recallRate } from './learning/learn-rate.ts';
 import type { LearnedRate } from './learning/learned-rate.ts';
 import { knownLimit } from './learning/ramp.ts';
@@ -138,8 +138,8 @@ export function toTargetState(
     rate: Math.min(number('rate'), perSecond ?? Number.POSITIVE_INFINITY),
     use: known && known.rate.demand.allowed > 0 ? known.rate.demand.sent / known.rate.demand.allowed : 1,
     limitMet: number('high'),
-    limitFound: known === null ? 0 : knownLimit(known.rate),
-    learned: known && startOf(known.rate, silentMs, now),
+    limitFound: known === null ? 0 : knownLimit(knownRate(known)),
+    learned: known && startOf(knownRate(known), silentMs, now),
     ceiling: perSecond,
     advised: limiter.announced ? number('announced') : null,
     inFlight: Math.min(number('inFlight') || fleet.connections, fleet.connections || number('inFlight')),
@@ -186,7 +186,7 @@ function stallOf({ drySince, dryMs, dryAnswers, wantedAt }: Hash, now: number): 
 const starvedShare = 0.4;
 
 /** The part of the stored state that people see. */
-type Known = Pick<TargetControl, 'rate' | 'inFlight'>;
+type Known = Pick<TargetControl, 'rate' | 'beforeCeiling' | 'inFlight'>;
 
 function learnedOf(json: string | undefined): Known | null {
   return json ? (JSON.parse(json) as Known) : null;

@@ -2,7 +2,7 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys as allKeys } from '../redis/keys.ts';
 import { near, type Spans } from './distance.ts';
 import type { Closed } from './learning/closed.ts';
-import { advisedRate, type TargetControl } from './learning/control.ts';
+import { advisedRate, knownRate, type TargetControl } from './learning/control.ts';
 import type { Alarm } from './learning/sums.ts';
 import type { AnswerTally } from './outage.ts';
 import type { Unused } from './permits.ts';
@@ -159,7 +159,7 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
         drops: isNewEpoch && drops ? 1 : 0,
         validFrom: rate.validFromMs,
         phase: rate.phase,
-        limitMet: rate.high,
+        limitMet: knownRate(next).high,
         inFlight: Math.round(next.inFlight.limit),
         closed: closed?.kind ?? '',
         closedWhy: closed?.why ?? '',

@@ -109,10 +109,10 @@ export function firstBlame(now: number): Blame {
   };
 }
 
-/** Decides what the answers since the last update mean for the rate. Pure. */
-export function blame(before: Blame, rate: LearnedRate, sums: Sums): Judged {
+/** Decides what the answers since the last update mean for the rate. `isHeldDown`: a ceiling is far below what is known. Pure. */
+export function blame(before: Blame, rate: LearnedRate, sums: Sums, isHeldDown = false): Judged {
   const isThrottling = areErrorsThrottling(before.errors, sums.now);
-  const errors = updateErrors(before.errors, rate, sums);
+  const errors = isHeldDown ? before.errors : updateErrors(before.errors, rate, sums);
   const raw = countAnswers(sums, isThrottling, rate.phase);
   const state = { ...before, errors, recent: updateRecent(before, rate, sums), lookedAtMs: sums.now };
   const isExempt = isThrottling && !areErrorsThrottling(errors, sums.now);

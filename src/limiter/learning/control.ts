@@ -11,7 +11,7 @@ import {
 } from './closed.ts';
 import { firstInFlight, type InFlight, learnInFlight } from './learn-in-flight.ts';
 import { learnRate, recallRate } from './learn-rate.ts';
-import { firstRate, isNewRamp, type LearnedRate, type Observation, waitLeftMs } from './learned-rate.ts';
+import { firstRate, isNewRamp, type LearnedRate, type Observation, step, waitLeftMs } from './learned-rate.ts';
 import { noCost, startRamp } from './ramp.ts';
 import { rateRules as rules } from './rate-rules.ts';
 import { countMiss, type ShortWindows, shortWindowRate, watchShortWindows } from './short-windows.ts';
@@ -23,6 +23,8 @@ export type TargetControl = {
   version: number;
   epoch: number;
   rate: LearnedRate;
+  /** The search for the rate from before a ceiling that is far below it, and since when that ceiling holds; null = there is none. */
+  beforeCeiling: { rate: LearnedRate; sinceMs: number } | null;
   /** The reason why nothing is accepted, so that one probe is sent at a time. Null = requests are sent at the rate. */
   closed: Closed | null;
   cycle: Cycle;
@@ -33,7 +35,7 @@ export type TargetControl = {
 };
 
 /** The number of the form in which the state is stored. Redis keeps it for 90 days; a state in another form is learned again. */
-const stateVersion = 14;
+const stateVersion = 15;
 
 /** Returns the next state of a target. Pure. */
 export function control(stored: TargetControl | null, sums: Sums): TargetControl {
@@ -42,17 +44,53 @@ export function control(stored: TargetControl | null, sums: Sums): TargetControl
   if (stored.version !== stateVersion) return { ...firstState(sums, rateCeiling), epoch: stored.epoch + 1 };
   if (sums.now < stored.rate.lookedAtMs - rules.clockRollbackMs)
     return recoverFromClockRollback(stored, sums, rateCeiling);
-  const before = sums.released > 0 ? releaseState(stored) : stored;
+  const released = sums.released > 0 ? releaseState(stored) : stored;
+  const before = sums.recall > 0 ? endCeiling(released, sums.now) : released;
   const announced = watchWindow(before.announced, sums);
   const shortWindows = watchShortWindows(before.shortWindows, sums);
   const ceiling = lowest(rateCeiling, advisedRate({ announced, shortWindows }, sums.now));
   const isFutileTrial = before.closed !== null && before.blame.trial !== null; // the target accepts nothing, whatever the rate
-  const judged = blame(isFutileTrial ? abandonTrial(before.blame) : before.blame, before.rate, sums);
+  const isHeldDown = before.beforeCeiling !== null;
+  const judged = blame(isFutileTrial ? abandonTrial(before.blame) : before.blame, before.rate, sums, isHeldDown);
   const seen = observe(sums, judged.counts);
   const inFlight = sums.most === 0 ? before.inFlight : learnInFlight(before.inFlight, seen, sums.most);
   const state = { ...before, blame: judged.blame, announced, shortWindows, inFlight };
   const next = applyAnnouncedRate(before, nextState(state, judged.rate, seen, sums, ceiling), seen);
-  return advanceEpoch(before, clampRate(next, ceiling));
+  return advanceEpoch(released, clampRate(heedCeiling(before, next, ceiling, sums.now), ceiling));
+}
+
+/** Returns what is known about the rate of a target, without what a ceiling far below it showed. */
+export function knownRate({ rate, beforeCeiling }: Pick<TargetControl, 'rate' | 'beforeCeiling'>): LearnedRate {
+  return beforeCeiling?.rate ?? rate;
+}
+
+/**
+ * Sets the search aside while a ceiling is far below what is known, whoever set that ceiling. Under it another search goes on, because the target may
+ * refuse even that rate. What it finds is dropped with the ceiling, and the search from before goes on.
+ */
+function heedCeiling(before: TargetControl, next: TargetControl, ceiling: number | null, now: number): TargetControl {
+  const { rate, beforeCeiling } = next;
+  if (next.closed !== null) return isClosedByOlder(before, next, now) ? endCeiling(next, now) : next;
+  const { low, rate: wanted } = knownRate(next);
+  const isFar = ceiling !== null && ceiling < (low * (beforeCeiling === null ? rules.dropBelowShare : 1) || wanted);
+  if (isFar === (beforeCeiling !== null)) return next;
+  if (!isFar) return endCeiling(next, now);
+  return { ...next, rate: step(rate, ceiling, rate.phase, now), beforeCeiling: { rate, sinceMs: now } };
+}
+
+/** Whether a target closes because of requests from before the ceiling, whose answers come soon after it. */
+function isClosedByOlder(before: TargetControl, { beforeCeiling }: TargetControl, now: number): boolean {
+  return before.closed === null && beforeCeiling !== null && now - beforeCeiling.sinceMs < rules.olderAnswersMs;
+}
+
+/** Goes on with the search from before a ceiling. */
+function endCeiling(state: TargetControl, now: number): TargetControl {
+  if (state.beforeCeiling === null) return state;
+  const { epoch, dropEpoch, demand, latencyMs, lookedAtMs } = state.rate;
+  const known = { ...state.beforeCeiling.rate, epoch, dropEpoch, demand, latencyMs, lookedAtMs };
+  if (known.phase === 'measure') return { ...state, rate: startRamp(known, known, noCost, now), beforeCeiling: null };
+  const from = known.phase === 'seek' ? known.low || known.rate : known.rate;
+  return { ...state, rate: step(known, from, known.phase, now), beforeCeiling: null };
 }
 
 function nextState(
@@ -118,28 +156,21 @@ function applyAnnouncedRate(before: TargetControl, next: TargetControl, seen: Ob
   return { ...next, shortWindows: { ...shortWindows, epoch: rate.epoch }, rate };
 }
 
-/** Keeps the rate within its bounds, whatever set it. */
+/** Keeps the rate within its bounds, whatever set it. A server may announce any number. Nothing is sent at the rate of a closed target. */
 function clampRate(state: TargetControl, ceiling: number | null): TargetControl {
-  const { rate } = state.rate;
-  const maxPerSecond = Math.min(rules.maxPerSecond, ceiling ?? rules.maxPerSecond); // a server may announce any number
-  return { ...state, rate: { ...state.rate, rate: Math.min(maxPerSecond, Math.max(rules.minPerSecond, rate)) } };
+  const maxPerSecond = Math.min(rules.maxPerSecond, (state.closed === null ? ceiling : null) ?? rules.maxPerSecond);
+  const rate = Math.min(maxPerSecond, Math.max(rules.minPerSecond, state.rate.rate));
+  return { ...state, rate: { ...state.rate, rate } };
 }
 
-/** Reopens a released target. Nothing holds the rate any more, so it is at least the rate that is known to be accepted. */
+/** Reopens a released target, and forgets what its headers said. */
 function releaseState(stored: TargetControl): TargetControl {
-  const { rate, low } = stored.rate;
-  return {
-    ...stored,
-    closed: null,
-    announced: null,
-    shortWindows: null,
-    rate: { ...stored.rate, rate: Math.max(rate, low) },
-  };
+  return { ...stored, closed: null, announced: null, shortWindows: null };
 }
 
 /** Continues from the rate after the clock of Redis went back, because no stored time has a meaning then. */
 function recoverFromClockRollback(stored: TargetControl, sums: Sums, ceiling: number | null): TargetControl {
-  const rate = recallRate({ ...stored.rate, lateAtMs: 0, excusedAtMs: 0, latencyMs: 0 }, sums.now);
+  const rate = recallRate({ ...knownRate(stored), lateAtMs: 0, excusedAtMs: 0, latencyMs: 0 }, sums.now);
   return clampRate({ ...firstState(sums, ceiling), rate, epoch: stored.epoch + 1 }, ceiling);
 }
 
@@ -153,6 +184,7 @@ function firstState(sums: Sums, ceiling: number | null): TargetControl {
     version: stateVersion,
     epoch: 1,
     rate: firstRate(sums.now, ceiling),
+    beforeCeiling: null,
     closed: null,
     cycle: firstCycle(sums.now),
     blame: firstBlame(sums.now),

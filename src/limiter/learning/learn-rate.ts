@@ -25,8 +25,7 @@ export function learnRate(before: LearnedRate, seen: Observation, ceiling: numbe
   const lateAtMs = areAnswersLate(before, seen) ? seen.now : before.lateAtMs;
   const current = openMs > rules.idleMs + 2 * (seen.awayMs ?? 0) ? restartSeek(before, seen.now, ceiling) : before;
   const state = { ...addObservation(current, seen, openMs), cycleMs, lateAtMs };
-  const next = continuePhase(state, seen, openMs, maxPerSecond);
-  return { ...next, rate: Math.min(maxPerSecond, Math.max(rules.minPerSecond, next.rate)) };
+  return continuePhase(state, seen, openMs, maxPerSecond);
 }
 
 /** Starts again a little under the learned rate, because the target may have changed in a minute or more of silence. */
@@ -66,7 +65,12 @@ function continueSeek(state: LearnedRate, seen: Observation): LearnedRate {
   const enough = Math.max(rules.seekAnswers, (state.rate * rules.seekMs) / 1000);
   if (state.sampleWindow.accepted < enough) return state;
   const high = state.rate >= state.high ? 0 : state.high; // accepted after all
-  return step({ ...state, low: state.rate, high }, state.rate * rules.seekFactor, 'seek', seen.now);
+  return step(
+    { ...state, low: Math.max(state.low, state.rate), high },
+    state.rate * rules.seekFactor,
+    'seek',
+    seen.now,
+  );
 }
 
 function endSeek(state: LearnedRate, seen: Observation): LearnedRate {
@@ -100,7 +104,7 @@ function continueMeasuring(state: LearnedRate, seen: Observation): LearnedRate {
     return { ...state, sampleWindow: { ...sampleWindow, accepted: 0, refused: 0 } };
   if (sampleWindow.openMs < rules.measureMs || sampleWindow.accepted + sampleWindow.refused < rules.measureAnswers)
     return state;
-  if (sampleWindow.refused === 0) return { ...state, phase: state.high === 0 ? 'seek' : 'ramp' }; // the refusal was not about the rate
+  if (sampleWindow.refused === 0) return { ...state, phase: state.to === 0 ? 'seek' : 'ramp' }; // the refusal was not about the rate
   return settleOnShare(state, seen);
 }
 

@@ -140,6 +140,7 @@ export function addObservation(state: LearnedRate, seen: Observation, openMs: nu
   const { sampleWindow, demand } = state;
   const spanMs = Math.max(0, seen.now - state.lookedAtMs);
   const demandKept = Math.exp(-spanMs / rules.demandMs);
+  const useKept = Math.exp(-spanMs / Math.max(rules.demandMs, (1_000 * rules.demandRequests) / state.rate));
   // The answers came over the whole span, so a part of them has faded. With this factor a steady rate reads the same at any interval of updates.
   const unfaded = spanMs > 0 ? ((1 - demandKept) * rules.demandMs) / spanMs : 1;
   const accepted = demand.accepted * demandKept + seen.accepted * unfaded;
@@ -153,9 +154,9 @@ export function addObservation(state: LearnedRate, seen: Observation, openMs: nu
         : demandKept * state.latencyMs + (1 - demandKept) * (seen.latency.sumMs / seen.latency.count),
     answered: Math.max(state.answered, (accepted * 1_000) / rules.demandMs),
     demand: {
-      sent: demand.sent * demandKept + seen.sent,
+      sent: demand.sent * useKept + seen.sent,
       accepted,
-      allowed: demand.allowed * demandKept + allowed,
+      allowed: demand.allowed * useKept + allowed,
       reports: demand.reports * demandKept + seen.reports,
       busy: demand.busy * demandKept + seen.busy,
     },

@@ -21,8 +21,14 @@ export function startRamp(state: LearnedRate, bounds: Bounds, cost: Cost, fromMs
       ? tightLine(low, high)
       : { from: low * (1 - rules.underShare), to: high * (1 + rules.overShare) };
   const known = knownLimit(state);
-  const rampMs = rampLengthMs(low, high / low - 1, cost, cycleMs);
-  const climbMs = Math.max(rules.climbMs, cycleMs, rules.climbLatencies * state.latencyMs);
+  const isSure =
+    state.sampleWindow.acceptedTotal >= rules.knownAnswers || (known > 0 && low >= known * rules.fallenShare);
+  const rampMs = Math.min(
+    rampLengthMs(low, high / low - 1, cost, cycleMs),
+    isSure ? Number.POSITIVE_INFINITY : rules.maxDoubtMs,
+  );
+  const slowClimbMs = Math.min(rules.maxClimbMs, (1_000 * rules.climbAnswers) / low);
+  const climbMs = Math.max(rules.climbMs, cycleMs, rules.climbLatencies * state.latencyMs, slowClimbMs);
   const hasFallen = low < known * rules.fallenShare;
   const next = { ...state, ...line, low, high, rampMs, climbMs, rampedMs: 0, known: hasFallen ? 0 : known };
   return step(next, line.from, 'ramp', fromMs);

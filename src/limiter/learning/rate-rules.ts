@@ -9,6 +9,7 @@ export const rateRules = {
   wellUsedShareWhenBusy: 0.25, // share of the allowed rate that must be sent while processes lack computing time
   busyShare: 0.25, // share of the reports that must be busy for processes to lack computing time
   demandMs: 1_000, // time in which the counts of sent, allowed and busy fade
+  demandRequests: 3, // requests after which the counts of sent and allowed fade, at low rates
 
   idleMs: 1_500, // time without a call after which no process works on the target, so that a seek restarts from the rate that was answered
 
@@ -30,6 +31,10 @@ export const rateRules = {
   quickAnswers: 30, // answers in a ramp after a fall, at low rates: few, because the new limit was measured quickly
   climbLatencies: 2, // shortest `climbMs`, in latencies
   maxRampMs: 15_000, // longest ramp, whatever the price and the answers ask for
+
+  climbAnswers: 2, // answers in the shortest `climbMs`, at low rates, …
+  maxClimbMs: 10_000, // … at which it is no longer than this
+  maxDoubtMs: 120_000, // longest ramp to a limit that neither enough answers nor an earlier ramp has shown
 
   // Ramp after a Retry-After: each refusal makes all processes wait
   blockedPrice: 0.03, // share of the time that waits may cost
@@ -64,6 +69,7 @@ export const rateRules = {
   fallRoom: 1.25, // largest `high`, as a multiple of a `low` that was measured quickly
 
   // Steps
+  olderAnswersMs: 3_000, // time after a ceiling came in which the target closes because of requests from before
   clockRollbackMs: 1_000, // if the clock of Redis goes back by more than this, no stored time has a meaning
   staleRateMs: 130, // time after a step down in which permits may still be used at the old rate
   dropBelowShare: 0.7, // leases are dropped when the rate falls below this share of the rate before

@@ -45,9 +45,9 @@ export function blameErrors(errors: ThrottlingErrors, endedByPerSecond: number, 
   return { ...errors, countUntilMs: now + rules.countMs, endedByPerSecond, seenLower: 0 };
 }
 
-/** Exempts errors that come at a much lower rate, unless a ceiling set that rate. */
+/** Exempts errors that come at a much lower rate. */
 export function updateErrors(errors: ThrottlingErrors, { rate }: LearnedRate, sums: Sums): ThrottlingErrors {
-  const isLower = rate < rules.muchLowerShare * errors.endedByPerSecond && rate !== sums.ceiling;
+  const isLower = rate < rules.muchLowerShare * errors.endedByPerSecond;
   if (!areErrorsThrottling(errors, sums.now) || !isLower) return errors;
   const seenLower = errors.seenLower + sums.currentTrouble;
   if (seenLower < rules.seenLower) return { ...errors, seenLower };

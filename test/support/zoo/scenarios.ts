@@ -313,6 +313,92 @@ add('change', '1000/s × 0.001', {
   want: { follow: 35, note: 'a verdict on 1/s takes 30 s' },
 });
 
+// ---- limits and ceilings that vanish ----
+for (const [quota, banS] of [
+  [100, 6],
+  [200, 12],
+] as const)
+  for (const form of ['none', 'x-epoch-s', 'Retry-After'] as const)
+    add('vanish', `${quota} requests, then none for ${banS} s (${form})`, {
+      server: () => {
+        const bans = s.banning(quota, banS * 1_000, s.tokenBucket(100, 0.05));
+        if (form === 'none') return bans;
+        return form === 'Retry-After' ? s.retryAfterReset(bans) : s.tellingWhenRefused(bans, form);
+      },
+      processes: 1,
+      seconds: 560,
+      from: 500,
+      changes: [[100, 100]],
+      want: { follow: 300 },
+    });
+for (const [limit, form] of [
+  [4, 'none'],
+  [1, 'none'],
+  [0.2, 'none'],
+  [4, 'seconds'],
+  [1, 'seconds'],
+] as const)
+  add('vanish', `a limit of ${limit}/s${form === 'none' ? '' : ' with Retry-After 1'}`, {
+    server: () => {
+      const limited = s.tokenBucket(limit, 1 / limit);
+      return form === 'none' ? limited : s.retryAfter(limited, form);
+    },
+    processes: 1,
+    seconds: limit < 1 ? 2_900 : 960,
+    from: limit < 1 ? 2_800 : 900,
+    changes: [[600, 100]],
+    want: { follow: 300 },
+  });
+for (const ceiling of [0.2, 2, 20])
+  for (const refused of ['none', '1 %'] as const)
+    add('vanish', `a ceiling of ${ceiling}/s for a minute${refused === 'none' ? '' : ', 1 % random 429'}`, {
+      server: (r) => s.randomly(s.tokenBucket(300, 0.05), refused === 'none' ? 0 : 0.01, r),
+      latencyMs: refused === 'none' ? 400 : 30, // refusals of requests from before are on their way
+      ceiling: (now) => (now >= 60_000 && now < 120_000 ? ceiling : 0),
+      seconds: 180,
+      from: 150,
+      changes: [[120, 300]],
+      possible: (now) => (now >= 60_000 && now < 120_000 ? ceiling : 300),
+      want: { follow: 20, refused: 0.03 },
+    });
+for (const [count, ms, form] of [
+  [5, 2_000, 'x-epoch-fraction'],
+  [5, 1_000, 'x-epoch-fraction'],
+  [5, 2_000, 'x-epoch-s'],
+  [5, 5_000, 'x-epoch-fraction'],
+] as const)
+  add('small windows', `${count} per ${ms / 1_000} s, ${form} + Retry-After`, {
+    server: () => s.retryAfterReset(s.telling(s.fixedWindow((count * 1_000) / ms, ms), form)),
+    processes: 1,
+    latencyMs: 5,
+    seconds: 240,
+    from: 60,
+    want: { used: 0.85, refused: 0.03 },
+  });
+
+// ---- refusals and losses that a run meets early, or always ----
+for (const atS of [[0.05], [0.02, 0.4], [0.3, 0.31], [0.5, 3]])
+  add('early', `429 with Retry-After 1 at ${atS.join(', ')} s, 500/s`, {
+    server: () => s.retryAfter(s.refusingAt(s.unlimited(), atS), 'seconds'),
+    processes: 1,
+    latencyMs: 3,
+    paced: () => 500,
+    possible: () => 500,
+    seconds: 12,
+    from: 5,
+    want: { used: 0.95, refused: 0 },
+  });
+for (const processes of [1, 4])
+  for (const share of [0.02, 0.06, 0.1, 0.2])
+    add('losses', `${share * 100} % lost at any rate, ${processes} process${processes === 1 ? '' : 'es'}`, {
+      server: (random) => s.losing(s.unlimited(), share, random),
+      processes,
+      latencyMs: 50,
+      from: 60,
+      possible: () => processes * (64 / 0.05) * (1 - share),
+      want: { used: 0.85, refused: 1.25 * share },
+    });
+
 // ---- D: other tenants ----
 const left = { used: 0.85, refused: 0.03 };
 add('tenants', '300/s, another takes 100 on and off (30 s)', {
@@ -857,10 +943,10 @@ const unmet: Record<string, Wants & { note: string }> = {
   },
   'bucket 3000/s, burst 1 request': { used: 0.08, refused: 0.005, note: 'the same' },
   'limits 100/s, burst 1 request': { used: 0.87, refused: 0.005, note: 'the same' },
-  'limits 0.2/s, burst 1 s': {
-    used: 0.79,
-    refused: 0.005,
-    note: 'a refusal is one answer of very few, so it looks rarely; and the first refusal is tested before it is believed',
+  'vanish a limit of 0.2/s': { follow: 400, note: 'it looks for more after 300 answers of a limit that it is sure of' },
+  'vanish 200 requests, then none for 12 s (none)': {
+    follow: 400,
+    note: 'the length of the cycles is known, and the climb takes some of them',
   },
   'window 3000 per 10 s': { used: 0.95, refused: 0.0135, note: 'the end of a window is met by tens of requests' },
   'window 3600 per 1 h': {

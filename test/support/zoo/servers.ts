@@ -275,6 +275,7 @@ export type HeaderKind =
   | 'x-delta'
   | 'x-epoch-s'
   | 'x-epoch-ms'
+  | 'x-epoch-fraction'
   | 'x-wrong'
   | 'remaining-stuck'
   | 'remaining-low-stuck'
@@ -312,6 +313,7 @@ export function telling(inner: Server, kind: HeaderKind): Server {
       Object.assign(h, { 'x-ratelimit-limit': `${L}`, 'x-ratelimit-remaining': `${r}`, 'x-ratelimit-reset': `${t}` });
     if (kind === 'x-delta') x(remaining, resetS);
     if (kind === 'x-epoch-s') x(remaining, Math.ceil(epoch / 1000));
+    if (kind === 'x-epoch-fraction') x(remaining, (epoch / 1000).toFixed(3));
     if (kind === 'x-epoch-ms') x(remaining, Math.round(epoch));
     if (kind === 'x-wrong') x(Math.floor((now * 7919) % 100), Math.floor((now * 104729) % 3600)); // noise
     if (kind === 'remaining-stuck') x(L, 60); // as if never used
@@ -334,6 +336,44 @@ export function penalty(inner: Server, ms: number, { tells = false, extend = fal
     } else if (extend) endsAt = now + ms;
     return { ...no(), headers: tells ? { 'retry-after': String(Math.ceil((endsAt - now) / 1000)) } : {} };
   });
+}
+
+/** Lets so many requests through from one ban to the next, until its limit changes. Its quota says how long the ban lasts. */
+export function banning(quota: number, banMs: number, after: Server): Server {
+  let [used, endsAt, isOver] = [0, 0, false];
+  return {
+    ...after,
+    answer(now, other) {
+      if (isOver) return after.answer(now, other);
+      if (now >= endsAt && ++used <= quota) return ok();
+      if (now >= endsAt) [used, endsAt] = [0, now + banMs];
+      return no();
+    },
+    setLimit(next, now) {
+      isOver = true;
+      after.setLimit(next, now);
+    },
+    quota: (now) =>
+      isOver && after.quota !== undefined
+        ? after.quota(now)
+        : { limit: quota, remaining: 0, resetMs: Math.max(0, endsAt - now), windowS: banMs / 1_000 },
+  };
+}
+
+/** Only its refusals say anything in headers. */
+export function tellingWhenRefused(inner: Server, kind: HeaderKind): Server {
+  const told = telling(inner, kind);
+  return over(told, (now, other) => {
+    const reply = told.answer(now, other);
+    return reply.status === 204 ? ok(reply.serviceMs) : reply;
+  });
+}
+
+/** Answers to a share of the requests are lost, at any rate. */
+export function losing(inner: Server, share: number, random: () => number): Server {
+  return over(inner, (now, other) =>
+    random() < share ? { status: 0, headers: {}, serviceMs: 0, broken: 'reset' } : inner.answer(now, other),
+  );
 }
 
 /** Two limits, both of which hold. */

@@ -29,6 +29,8 @@ export type Scenario = {
   connections?: number;
   /** The rate that the run itself is held to, requests a second; infinite = none. */
   paced?: (nowMs: number) => number;
+  /** The limit that an operator has set for the target, requests a second; 0 = none. */
+  ceiling?: (nowMs: number) => number;
   pauses?: { process: number; atS: number; ms: number }[];
   /** [at second, requests a second] */
   changes?: [number, number][];
@@ -568,7 +570,10 @@ class World {
     const most = connections * this.#here.length;
     const holdUntil = this.#holdUntil > now ? this.#holdUntil : 0;
     const before = this.#state;
-    this.#state = this.#player(before, Object.assign(this.#sums, { now, most, holdUntil }));
+    this.#state = this.#player(
+      before,
+      Object.assign(this.#sums, { now, most, holdUntil, ceiling: this.#scenario.ceiling?.(now) ?? 0 }),
+    );
     this.#divide();
     if (this.#state.closed && !before?.closed) this.#probeAt = now + this.#state.closed.probeGapMs;
     this.#sums = { ...noSums };

@@ -143,8 +143,11 @@ describe('errors', () => {
     const { rate, blame } = begin;
     const errors = blameErrors(blame.errors, 2.5 * rate.rate, rate.lookedAtMs);
     const blamed = { ...begin, blame: { ...blame, errors } };
-    const seen = (trouble: number, ceiling = 0) =>
-      control(blamed, sums({ now: rate.lookedAtMs + 100, accepted: 27, trouble, ceiling }));
+    const seen = (trouble: number, ceiling = 0) => {
+      const beforeCeiling = ceiling > 0 ? { rate: { ...rate, low: 10 * ceiling }, sinceMs: 0 } : null;
+      const now = rate.lookedAtMs + 100;
+      return control({ ...blamed, beforeCeiling }, sums({ now, accepted: 27, trouble, ceiling }));
+    };
     expect(seen(2).blame.errors.countUntilMs).toBeGreaterThan(0);
     expect(seen(3, rate.rate).blame.errors.countUntilMs).toBeGreaterThan(0); // a ceiling made it low
     const after = seen(3);

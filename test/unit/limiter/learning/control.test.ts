@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { control, type TargetControl } from '../../../../src/limiter/learning/control.ts';
+import { control, knownRate, type TargetControl } from '../../../../src/limiter/learning/control.ts';
 import type { Sums } from '../../../../src/limiter/learning/sums.ts';
 import { sized } from '../../../support/size.ts';
 import { sums } from '../../../support/sums.ts';
@@ -140,7 +140,49 @@ describe('a ceiling', () => {
     const spent = { now: 11_000, accepted: 9, claim: { remaining: 0, endsAt: 20_000 } }; // by others
     const states = follow([begun, spent, { now: 15_000 }, { now: 20_001 }, { now: 20_101 }], known);
     expect(states[2]!.rate.rate).toBeLessThanOrEqual(0.05);
-    expect(states.at(-1)!.rate.rate).toBeGreaterThanOrEqual(20);
+    expect(states.at(-1)!.rate.rate).toBeGreaterThanOrEqual(known.rate.answered);
+  });
+
+  /** A ramp at 300/s that lasts three seconds. */
+  const settled: TargetControl = {
+    ...first,
+    rate: {
+      ...first.rate,
+      phase: 'ramp',
+      rate: 300,
+      low: 300,
+      high: 303,
+      from: 294,
+      to: 306,
+      rampMs: 5_000,
+      rampedMs: 2_500,
+    },
+  };
+  const every100ms = (count: number, fromMs: number, look: Partial<Sums>) =>
+    Array.from({ length: count }, (_, n) => ({ now: fromMs + 100 * (n + 1), ...look }));
+
+  it.each([
+    ['of the target', { ceiling: 2, accepted: 1 }],
+    ['that its headers announce', { claim: { remaining: 0, endsAt: 9_000 } }],
+  ])('%s leaves what was known before, whatever is refused under it', (_, under) => {
+    const refused = every100ms(40, 100, { refused: 1, ...under });
+    const states = follow([{ ...under, now: 100, accepted: 30 }, ...refused], settled);
+    for (const state of states) expect(knownRate(state)).toMatchObject({ low: 300, high: 303 });
+    const [after] = follow([{ now: 9_500, released: 1 }], states.at(-1)!);
+    expect(after!.rate.rate).toBeGreaterThanOrEqual(290);
+  });
+
+  it('is not what lowers a rate that is refused without it', () => {
+    const states = follow(every100ms(40, 100, { accepted: 15, refused: 15 }), settled);
+    expect(knownRate(states.at(-1)!).low).toBeLessThan(160);
+  });
+
+  it('bounds a search that finds a lower limit under it', () => {
+    const states = follow(
+      [{ now: 100, ceiling: 50 }, ...every100ms(8, 200, { accepted: 4, refused: 1, ceiling: 50 })],
+      settled,
+    );
+    expect(states.at(-1)!.rate.rate).toBeLessThan(45);
   });
 });
 
@@ -182,7 +224,7 @@ test('whatever comes, the rate is above none and never above the ceiling, and th
         const wasOpen = isOpen(before) || isReleased;
         const isStep = next.rate.epoch !== before.rate.epoch || isOpen(next) !== wasOpen;
         expect(next.epoch - before.epoch).toBe(isStep ? 1 : 0);
-        expect(next.rate.rate).toBeLessThanOrEqual(ceiling || 1_000_000);
+        expect(next.rate.rate).toBeLessThanOrEqual((isOpen(next) && ceiling) || 1_000_000);
         expect(next.rate.rate).toBeGreaterThanOrEqual(0);
         if (next.announced === null) expect(next.rate.rate).toBeGreaterThanOrEqual(0.05);
         expect(next.inFlight.limit).toBeLessThanOrEqual(64);

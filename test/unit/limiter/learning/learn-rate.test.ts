@@ -59,10 +59,10 @@ describe('seek', () => {
     expect(next.rate).toBe(320);
   });
 
-  it('stops at the ceiling', () => {
-    const state = learn({ ...firstRate(0, null), rate: 320 }, { now: 100, accepted: 32 }, 400);
-    expect(state.rate).toBe(400);
-    expect(learn(state, { now: 200, accepted: 40 }, 400)).toMatchObject({ rate: 400, epoch: state.epoch });
+  it('does not double at the ceiling', () => {
+    const state = { ...firstRate(0, null), rate: 400 };
+    expect(learn(state, { now: 100, accepted: 40 }, 400)).toMatchObject({ rate: 400, epoch: state.epoch });
+    expect(learn(state, { now: 100, accepted: 40 })).toMatchObject({ rate: 800 });
   });
 });
 
@@ -129,6 +129,12 @@ describe('measure', () => {
     let state = first;
     for (const now of [200, 300, 400, 500]) state = learn(state, { now, accepted: 64 });
     expect(state).toMatchObject({ phase: 'seek', rate: 640 });
+    expect(learn(state, { now: 600, accepted: 64 })).toMatchObject({ phase: 'seek', rate: 1280 });
+  });
+
+  it('seeks on also after an earlier refusal with a wait, because no ramp has begun yet', () => {
+    let state: LearnedRate = { ...first, high: 640 };
+    for (const now of [200, 300, 400, 500]) state = learn(state, { now, accepted: 64 });
     expect(learn(state, { now: 600, accepted: 64 })).toMatchObject({ phase: 'seek', rate: 1280 });
   });
 
@@ -382,7 +388,7 @@ describe('recall', () => {
   });
 });
 
-test('whatever is seen, the rate stays between its floor and the ceiling, and epochs only rise', () => {
+test('whatever is seen, the rate is above none, and epochs only rise', () => {
   const count = fc.nat(2000);
   const look = fc.record({
     afterMs: fc.integer({ min: 1, max: 2000 }),
@@ -399,8 +405,7 @@ test('whatever is seen, the rate stays between its floor and the ceiling, and ep
       for (const { afterMs, blocked, ...seen } of looks) {
         now += afterMs;
         const next = learn(state, { now, ...seen, blockedUntilMs: blocked ? now + 1000 : 0 }, ceiling);
-        expect(next.rate).toBeGreaterThanOrEqual(0.05);
-        expect(next.rate).toBeLessThanOrEqual(ceiling ?? 1_000_000);
+        expect(next.rate).toBeGreaterThan(0);
         expect(next.epoch).toBeGreaterThanOrEqual(state.epoch);
         expect(JSON.parse(JSON.stringify(next))).toEqual(next);
         state = next;
