@@ -129,6 +129,15 @@ export async function readRunning(redis: RedisClient, fp: string): Promise<strin
   return ids.filter((_, i) => found[i]![0] === 'running' && found[i]![1] === String(schemaVersion));
 }
 
+const waitingStates: readonly (string | null)[] = ['preparing', 'planned', 'paused', 'halted', null];
+
+/** Whether a detached run of a target needs its workers: this version wrote it, and it does not wait for a person. */
+export async function needsWorkers(redis: RedisClient, fp: string): Promise<boolean> {
+  const ids = await redis.smembers(keys.targetRuns(fp));
+  const found = await Promise.all(ids.map((id) => redis.hmget(keys.run(id), 'state', 'schema')));
+  return found.some(([state = null, schema]) => !waitingStates.includes(state) && schema === String(schemaVersion));
+}
+
 /** The runs made at `since` (ms since 1970) or later, newest first, in pages of a thousand. Each page takes one round trip. */
 async function* runPages(redis: RedisClient, since = 0, read = readListed): AsyncGenerator<ListedRun[]> {
   const ids = await redis.zrevrangebyscore(keys.runs, '+inf', since);

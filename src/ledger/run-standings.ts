@@ -41,11 +41,6 @@ function fpOf({ baseUrl, account }: ListedRun): string {
   return targetOf(baseUrl, account).fp;
 }
 
-/** Reads what holds a target back, apart from its runs. */
-async function readTargetStandings(redis: RedisClient, target: Target): Promise<Standing[]> {
-  return targetStandings(target, await readAround(redis, target.fp));
-}
-
 /** What holds a target back, apart from its runs. Pure but for the clock. */
 export function targetStandings(target: Target, around: AroundTarget): Standing[] {
   return findStandings({ ...seenFromOutside, ...around, now: Date.now(), target, run: null });
@@ -60,10 +55,18 @@ const nothingKnown: AroundTarget = {
 
 /**
  * Reads the first cause that holds back a target (under ''), and each of its detached runs that has not ended. Without a cause, the entry is missing.
+ * `around`: the facts about the target, as they were just read.
  */
-export async function readHeld(redis: RedisClient, target: Target): Promise<Map<string, Standing>> {
+export async function readHeld(
+  redis: RedisClient,
+  target: Target,
+  around: AroundTarget,
+): Promise<Map<string, Standing>> {
   const runs = await readListed(redis, await redis.smembers(keys.targetRuns(target.fp)));
-  const [standings, ofTarget] = await Promise.all([readStandings(redis, runs), readTargetStandings(redis, target)]);
-  const held = [['', ofTarget[0]] as const, ...runs.map((run) => [run.id, standings(run)[0]] as const)];
+  const standings = await readStandings(redis, runs);
+  const held = [
+    ['', targetStandings(target, around)[0]] as const,
+    ...runs.map((run) => [run.id, standings(run)[0]] as const),
+  ];
   return new Map(held.flatMap(([key, standing]) => (standing === undefined ? [] : [[key, standing]])));
 }

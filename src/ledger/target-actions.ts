@@ -165,10 +165,10 @@ return 1
 `;
 
 /**
- * Counts the looks of all processes of a target. If the number is not higher than an earlier one, Redis has lost data, even if no connection broke.
- * `isNew`: this is the first look, or Redis has lost the count as well.
+ * Counts the looks of all processes of a target, except for the looks of idle processes, and returns how many there were. If there are fewer than
+ * before, Redis has lost data, even if no connection broke.
  */
-export async function countLook(redis: RedisClient, fp: string): Promise<{ looks: number; isNew: boolean }> {
-  const looks = await redis.hincrby(keys.witness(fp), 'looks', 1);
-  return { looks, isNew: looks === 1 };
+export async function countLook(redis: RedisClient, fp: string, by: 0 | 1): Promise<number> {
+  if (by === 0) return Number(await redis.hget(keys.witness(fp), 'looks'));
+  return redis.hincrby(keys.witness(fp), 'looks', 1);
 }

@@ -13,7 +13,7 @@ import { workPauseMs } from './script-fields.ts';
 /** The state of the limiter of a target, for people. Rates are requests per second; times are ms since 1970 by the clock of Redis. */
 export type TargetState = {
   at: number; // when this was read
-  silentMs: number; // time since the last call of a process
+  silentMs: number; // time for which no process has called, and none was expected to
   processes: number; // number of processes that want permits
   phase: LearnedRate['phase'] | '';
   rate: number; // the rate that is allowed now
@@ -42,7 +42,7 @@ const stalledMs = 900_000;
 
 const silentAfterMs = 5_000;
 
-/** Whether no process works on the target any more: each would call at least once a second. The last state may be out of date. */
+/** Whether no process works on the target any more: each would call at least once a second, or as it announced. The last state may be out of date. */
 export function isSilent({ silentMs }: TargetState): boolean {
   return silentMs >= silentAfterMs;
 }
@@ -128,7 +128,7 @@ export function toTargetState(
   if (limiter.seenAt === undefined) return null;
   const number = (field: string) => Number(limiter[field] ?? 0);
   const known = learnedOf(limiter.state);
-  const silentMs = Math.max(0, now - number('seenAt'));
+  const silentMs = Math.max(0, now - Math.max(number('seenAt'), number('callsBy')));
   const fleet = fleetOf(members, number('seenAt'));
   return {
     at: now,

@@ -29,6 +29,7 @@ export const callArguments = [
   'leadMs', // how long before its time it needs a permit, …
   'aheadMs', // … how much further ahead than usual it leases, …
   'answerMs', // … and how much later than usual it calls again, because Redis is far away
+  'restMs', // it calls again within this time
   'saidHere', // why this process alone is held, as stored; see `storedSaying`
 ] as const;
 

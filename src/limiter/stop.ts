@@ -35,13 +35,13 @@ export type TokenWait = { reason: string; since: number };
 
 /**
  * The report of a process about itself with each call: the stop file that holds it, that it has no token, and the only run that it deletes. A worker
- * deletes the detached runs: ''.
+ * deletes the detached runs: ''. `restMs`: the process calls again within this time, by default a second.
  */
-type Saying = { stop: Stop | null; token: TokenWait | null; run?: string | undefined };
+type Saying = { stop: Stop | null; token: TokenWait | null; run?: string | undefined; restMs?: number | undefined };
 
 /** A report as Redis holds it. */
-export function storedSaying({ stop, token, run }: Saying): string {
-  return JSON.stringify({ stop, token, run } satisfies Saying);
+export function storedSaying({ stop, token, run, restMs }: Saying): string {
+  return JSON.stringify({ stop, token, run, restMs } satisfies Saying);
 }
 
 /** Reads what `storedStop` wrote; null for ''. Any other text is a stop as well, because its meaning is unknown. */
@@ -87,7 +87,7 @@ export type TargetStops = {
   said?: readonly Saying[];
 };
 
-const aliveMs = 5_000; // a process calls at least once a second, unless its machine is overloaded
+const lateMs = 4_000; // the call of a process may be late by this much if its machine is overloaded
 
 /** Reads the stops of a target. Only reads, in one round trip. */
 export async function readStops(redis: RedisClient, fp: string): Promise<TargetStops> {
@@ -120,8 +120,10 @@ export async function readProcesses(redis: RedisClient, fp: string): Promise<Sen
   const [said, now] = await Promise.all([redis.hgetall(keys.processes(fp)), readClock(redis, keys.processes(fp))]);
   return Object.entries(said).flatMap(([name, text]) => {
     const [, seen, stored] = /^(\S+) (.*)$/s.exec(text) ?? [];
-    const isAlive = seen !== undefined && Math.abs(now - Number(seen)) < aliveMs;
-    return isAlive ? [{ name, seenAt: Number(seen), ...(JSON.parse(stored!) as Saying) }] : [];
+    if (seen === undefined) return [];
+    const saying = JSON.parse(stored!) as Saying;
+    const isAlive = Math.abs(now - Number(seen)) < (saying.restMs ?? 1_000) + lateMs;
+    return isAlive ? [{ name, seenAt: Number(seen), ...saying }] : [];
   });
 }
 

@@ -59,6 +59,7 @@ export type TargetCall = {
   starved: boolean;
   busy: boolean;
   distance?: Spans; // of Redis from the process; by default it is near
+  restMs: number; // it calls again within this time
   here: string; // why this process alone is held, as stored; '' = it is not
 } & Unused;
 
@@ -137,6 +138,7 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
         leadMs: distance.leadMs,
         aheadMs: distance.aheadMs,
         answerMs: distance.answerMs,
+        restMs: call.restMs,
         saidHere: call.here,
       };
       const { limiter, members, quotas, stop, processes, bounds, pace } = keys;

@@ -50,7 +50,7 @@ const callIdleEveryMs = 1_000;
 
 /**
  * The client of a target's limiter in one process. Every 100 ms (every second while idle) it reports answers and leases permits for the next 100 ms.
- * All reports together lead to one learned state for all processes. Without Redis there are no permits, and nothing is sent. States: stopped →
+ * It says by when it calls again. All reports together lead to one learned state for all processes. Without Redis there are no permits, and nothing is sent. States: stopped →
  * started → stopped.
  */
 export class TargetLimiter {
@@ -62,7 +62,9 @@ export class TargetLimiter {
   #timer: NodeJS.Timeout | null = null;
   #isCalling = false;
   #callAgain = false;
-  #restsUntil = 0;
+  #calledAt = Number.NEGATIVE_INFINITY;
+  #said = '';
+  #everyMs = (everyMs: number) => everyMs;
   #users = 0;
   #tally = new AnswerTally();
   #got = nothingGot;
@@ -85,14 +87,22 @@ export class TargetLimiter {
     this.#load = new LoadMeter(measure, callEveryMs / 2);
   }
 
-  start(taker: PermitTaker): void {
+  /** `everyMs`: how often this process now does what it does every so many ms while there is work. */
+  start(taker: PermitTaker, everyMs = this.#everyMs): void {
     this.#taker = taker;
+    this.#everyMs = everyMs;
     this.#timer = setInterval(() => this.#tick(), callEveryMs);
   }
 
-  /** While this process has nothing to send, it calls only once a second. A stop is reported at once. */
+  /** While this process has nothing to send, it calls once a second, and while it is idle even less often. What it says of itself is never old. */
   #tick(): void {
-    if (this.#users > 0 || this.stopped !== null || this.#options.clock() >= this.#restsUntil) void this.#call();
+    const restMs = this.#users > 0 ? 0 : this.#everyMs(this.stopped === null ? callIdleEveryMs : 0);
+    if (this.#options.clock() - this.#calledAt >= restMs || this.#saying() !== this.#said) void this.#call();
+  }
+
+  #saying(restMs = this.#everyMs(callIdleEveryMs)): string {
+    const { stopHere, tokenWait, run } = this.#options;
+    return storedSaying({ stop: stopHere(), token: tokenWait?.() ?? null, run, restMs });
   }
 
   /** Withdraws from the target and gives unused permits back. If Redis is away, they count as used. Never throws. */
@@ -101,7 +111,8 @@ export class TargetLimiter {
     clearInterval(this.#timer);
     this.#timer = null;
     this.permits.drop();
-    await this.#options.calls.call({ ...this.#report(), wants: false }).catch(() => {});
+    const last = { wants: false, restMs: 0, here: this.#saying(0) }; // it does not call again
+    await this.#options.calls.call({ ...this.#report(), ...last }).catch(() => {});
   }
 
   /** Begins to lease permits, until `leave`: there are requests to send. */
@@ -234,7 +245,7 @@ export class TargetLimiter {
     this.#isCalling = true;
     try {
       const before = this.#options.clock();
-      this.#restsUntil = this.#users > 0 ? 0 : before + callIdleEveryMs;
+      this.#calledAt = before;
       const call = this.#report();
       const reply = await this.#options.calls.call(call);
       if ((reply.closed !== '' || reply.failsAlone > 0) && this.#alarm === call.alarm) this.#alarm = null;
@@ -272,8 +283,10 @@ export class TargetLimiter {
       tally: this.#tally,
       ...this.#load.at(this.#options.clock()),
       distance: this.distance,
-      here: storedSaying({ stop: stopHere, token: this.#options.tokenWait?.() ?? null, run: this.#options.run }),
+      restMs: this.#everyMs(callIdleEveryMs),
+      here: this.#saying(),
     };
+    this.#said = call.here;
     this.#tally = new AnswerTally();
     this.#claim = null;
     return call;

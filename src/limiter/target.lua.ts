@@ -11,9 +11,10 @@ import {
 } from './script-fields.ts';
 
 /**
- * The call of a process to the limiter of its target, ten times a second, or once a second while it has nothing to send. It reports answers, and
- * leases the next permits. The state is one hash. The first call when an update of the state is due gets the sums since the last update instead of
- * permits, writes the next state with `storeStateLua`, and calls again. A process that is far away gets permits as well. Running it twice counts answers twice, and has no other effect.
+ * The call of a process to the limiter of its target, ten times a second, once a second while it has nothing to send, and less often while it is idle.
+ * It reports answers, and leases the next permits. The state is one hash. The first call when an update of the state is due, because there was
+ * something to learn, gets the sums since the last update instead of permits, writes the next state with `storeStateLua`, and calls again. A process
+ * that is far away gets permits as well. Running it twice counts answers twice, and has no other effect.
  *
  * While the target is closed (see learning/closed.ts), one id is occasionally sent as a probe. While it is stopped there are no permits, not even for
  * a probe, and that time is not counted.
@@ -33,15 +34,16 @@ export const targetLua = `${leaseFunction}
 ${named(callArguments)}
 local answersFrom = ${callArguments.length + 1}
 local updateEvery, urgentEvery, budgetFull, troubleCosts, othersWithin, probeAgain = 80, 20, ${budgetFull}, 5, 500, 1000
-local grantedLives, countAgainFor = ${grantedLivesMs}, 1500
+local grantedLives, countAgainFor, goneAfter = ${grantedLivesMs}, 1500, 120000
 
 local now = redisNow(asked.given)
-local s = {}
+local s, before = {}, {}
 local stored = redis.call('HGETALL', KEYS[1])
-for i = 1, #stored, 2 do s[stored[i]] = stored[i + 1] end
+for i = 1, #stored, 2 do s[stored[i]], before[stored[i]] = stored[i + 1], stored[i + 1] end
 local function number(field) return tonumber(s[field] or '0') end
 -- First a write that takes memory: if Redis has none left, it refuses the call as a whole, and the caller learns of that.
-redis.call('HSET', KEYS[1], 'seenAt', string.format('%.4f', now))
+before.seenAt = string.format('%.4f', now)
+redis.call('HSET', KEYS[1], 'seenAt', before.seenAt)
 local function put(field, value) s[field] = string.format('%.14g', value) end
 local function putTime(field, value) s[field] = string.format('%.4f', value) end
 local function add(field, value) put(field, number(field) + value) end
@@ -49,7 +51,7 @@ local function add(field, value) put(field, number(field) + value) end
 -- The clock was set back, or a server with an earlier clock took over: due times become as long from now as they were then.
 local setBack = number('seenAt') - now
 if setBack > 1000 then
-  for _, field in ipairs({'lookedAt', 'probeAt', 'closedAt', 'unreachableAt', 'holdUntil', 'claimEndsAt', 'validFrom', 'answeredAt', 'acceptedAt', 'wantedAt', 'horizon', 'droppedAt'}) do
+  for _, field in ipairs({'lookedAt', 'probeAt', 'closedAt', 'unreachableAt', 'holdUntil', 'claimEndsAt', 'validFrom', 'answeredAt', 'acceptedAt', 'wantedAt', 'horizon', 'droppedAt', 'callsBy'}) do
     if s[field] then putTime(field, number(field) - setBack) end
   end
 end
@@ -96,10 +98,10 @@ local isStopped = stop ~= ''
 if redis.call('HSET', KEYS[5], asked.process, string.format('%.3f ', now) .. asked.saidHere) == 1 then
   local all = redis.call('HGETALL', KEYS[5])
   for i = 1, #all, 2 do
-    if math.abs(now - tonumber(string.match(all[i + 1], '^%S+'))) > 60000 then redis.call('HDEL', KEYS[5], all[i]) end
+    if math.abs(now - tonumber(string.match(all[i + 1], '^%S+'))) > goneAfter then redis.call('HDEL', KEYS[5], all[i]) end
   end
 end
-redis.call('PEXPIRE', KEYS[5], 60000)
+redis.call('PEXPIRE', KEYS[5], goneAfter)
 
 -- 1. The server asks for a wait: no process sends before its end. If a process does not know of a release yet, its report is about the wait that was
 -- released.
@@ -127,6 +129,7 @@ if isStopped then
   for _, field in ipairs({'closedAt', 'unreachableAt'}) do if s[field] then putTime(field, number(field) + dt) end end
 end
 putTime('seenAt', now)
+putTime('callsBy', math.max(number('callsBy'), now + tonumber(asked.restMs)))
 local current, accepted, trouble = {0, 0, 0}, 0, 0
 for i = answersFrom, #ARGV, 4 do
   accepted, trouble = accepted + tonumber(ARGV[i + 1]), trouble + tonumber(ARGV[i + 3])
@@ -191,8 +194,10 @@ end
 local dropping = tonumber(asked.epoch) < number('dropEpoch')
 local mayLeave = wants and not isStopped
 local isUrgent = s.alarmWhy or number('released') > 0 or (s.closed and current[1] > 0)
+local isNew = not s.state or s.alarmWhy or s.claimLeft or s.recall == '1'
+for _, name in ipairs({'reports', 'sent', 'accepted', 'refused', 'trouble', 'lost', 'released'}) do isNew = isNew or number(name) > 0 end
 -- A process that is far away leaves the update to a nearer one, and others wait for it to store the state.
-local isUpdateDue = now >= number('lookedAt') + (isUrgent and urgentEvery or updateEvery) + later / 2
+local isUpdateDue = isNew and now >= number('lookedAt') + (isUrgent and urgentEvery or updateEvery) + later / 2
 if isLocalOutage then
   redis.call('HDEL', KEYS[2], asked.process)
 elseif mayLeave and s.closed then
@@ -259,8 +264,10 @@ if isUpdateDue then
 end
 
 local flat = {}
-for field, value in pairs(s) do flat[#flat + 1] = field flat[#flat + 1] = value end
-redis.call('HSET', KEYS[1], unpack(flat))
+for field, value in pairs(s) do
+  if tostring(value) ~= before[field] then flat[#flat + 1] = field flat[#flat + 1] = value end
+end
+if #flat > 0 then redis.call('HSET', KEYS[1], unpack(flat)) end
 if heldSince and not s.heldSince then redis.call('HDEL', KEYS[1], 'heldSince') end
 if turn > 0 then redis.call('HDEL', KEYS[1], 'alarmWhy', 'alarmKind', 'claimLeft', 'claimQuota', 'claimEndsAt') end
 local isOutage = s.closed and s.closed ~= 'held'

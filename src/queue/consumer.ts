@@ -4,9 +4,21 @@ import { type ConnectionOptions, type Job, Worker } from 'bullmq';
 import { messageOf } from '../errors.ts';
 import { near, type Spans } from '../limiter/distance.ts';
 import type { Log } from '../logger.ts';
+import { type Pulse, steadyPulse } from '../pulse.ts';
 import { keys } from '../redis/keys.ts';
 import { withTimeout } from '../wait.ts';
-import { type ChunkJob, type Connecting, errorBackoffMs, errorLogger, lazily, workerOptions } from './queue.ts';
+import {
+  type ChunkJob,
+  type Connecting,
+  errorBackoffMs,
+  errorLogger,
+  lazily,
+  lockDuration,
+  maxWaitForJobMs,
+  stalledEveryMs,
+  waitForJobMs,
+  workerOptions,
+} from './queue.ts';
 import type { QueueAddress } from './queues.ts';
 
 /** The end of a job: `done`; done, and its chunk is due again in `dueInMs`; or `requeue`: another process takes it, or this one later. */
@@ -31,12 +43,18 @@ export type ConsumerOptions = {
 
 /** Takes jobs from a queue and handles them. It connects when it starts. States: idle → started → drained. */
 export type Consumer = {
-  start(): void;
+  start(pulse?: Pulse): void;
   /** Takes no more jobs, stops the running ones and waits until they have ended. The time for that depends on the handler, not on Redis. */
   drain(): Promise<void>;
 };
 
-type QueueWorker = Connecting & Pick<Worker<ChunkJob>, 'getNextJob' | 'startStalledCheckTimer'>;
+type QueueWorker = Connecting &
+  Pick<Worker<ChunkJob>, 'getNextJob'> & {
+    /** For how long the next `getNextJob` waits for a job, in ms. */
+    waitMs(ms: number): void;
+    /** Makes the jobs of dead processes available again. */
+    checkStalled(): Promise<void>;
+  };
 
 /** The parts of BullMQ, and of time, that a consumer needs. */
 type Source = {
@@ -58,19 +76,17 @@ export function openConsumer(
   { connect, sleep }: Source = bullmq,
 ): Consumer {
   const logError = errorLogger(log, 'the queue got an error from Redis', () => performance.now());
-  const worker = lazily(() => {
-    const made = connect(address, logError);
-    made.startStalledCheckTimer().catch(() => {}); // the worker emits its errors
-    return made;
-  });
+  const worker = lazily(() => connect(address, logError));
   const stopping = new AbortController();
   const running = new Set<Promise<unknown>>();
-  const take = async () => {
+  const take = async (pulse: Pulse) => {
     const token = randomUUID();
     const ready = worker();
     await ready.waitUntilReady(); // from here on the worker stays, because a job needs the worker that took it
+    ready.waitMs(Math.min(pulse.everyMs(waitForJobMs), maxWaitForJobMs));
     const job: Job<ChunkJob> | undefined = await ready.getNextJob(token);
     if (job === undefined) return;
+    pulse.wake();
     const work = workOn(job, token, { handle, stopping: stopping.signal, distance, log })
       .then((end) => {
         if (end === 'requeue') requeue(job.data);
@@ -79,16 +95,23 @@ export function openConsumer(
       .finally(() => running.delete(work));
     running.add(work);
   };
-  const loop = async () => {
+  const loop = async (pulse: Pulse) => {
     while (!stopping.signal.aborted) {
-      if (running.size < maxJobs && canTakeMore()) await take().catch(() => sleep(errorBackoffMs));
+      if (running.size < maxJobs && canTakeMore()) await take(pulse).catch(() => sleep(errorBackoffMs));
       else await sleep(pollEveryMs);
     }
   };
+  const checkStalled = async (pulse: Pulse) => {
+    while (!stopping.signal.aborted) {
+      // While a process is idle, no run has a job that could stall.
+      if (!pulse.isIdle) await worker().checkStalled().catch(logError);
+      await pulse.sleep(stalledEveryMs, stopping.signal);
+    }
+  };
   return {
-    start: () => {
-      worker();
-      void loop();
+    start: (pulse = steadyPulse()) => {
+      void checkStalled(pulse);
+      void loop(pulse);
     },
     drain: async () => {
       stopping.abort();
@@ -101,17 +124,22 @@ export function openConsumer(
 
 const bullmq: Source = { connect: connectWorker, sleep };
 
-function connectWorker({ fp, name, connection }: QueueAddress, onError: (error: unknown) => void): Worker<ChunkJob> {
+function connectWorker({ fp, name, connection }: QueueAddress, onError: (error: unknown) => void): QueueWorker {
   const prefix = keys.queuePrefix(fp);
   const worker = new Worker<ChunkJob>(name, null, {
     ...workerOptions,
     connection: connection as ConnectionOptions,
     prefix,
   });
-  return worker.on('error', onError);
+  worker.on('error', onError);
+  const parts = worker as unknown as { moveStalledJobsToWait(): Promise<void> }; // its own timer would also run while the process is idle
+  return Object.assign(worker, {
+    waitMs: (ms: number) => {
+      worker.opts.drainDelay = ms / 1_000;
+    },
+    checkStalled: () => parts.moveStalledJobsToWait(),
+  });
 }
-
-const { lockDuration } = workerOptions;
 
 /** Handles a job under its lock, then removes it. A lost lock stops the work, because another process takes the chunk. */
 async function workOn(

@@ -16,12 +16,18 @@ function jobId({ run, chunk }: ChunkJob): string {
 /** The ledger is the source of truth, so a finished job leaves nothing behind, whatever its result. */
 const jobOptions: JobsOptions = { removeOnComplete: true, removeOnFail: true, stackTraceLimit: 0, keepLogs: 0 };
 
+export const lockDuration = 10_000;
+export const stalledEveryMs = 2_000;
+/** The time a worker waits for the next job in one call. */
+export const waitForJobMs = 2_000;
+/** The longest such time: a call that takes much longer shows that Redis is away. */
+export const maxWaitForJobMs = 10_000;
+
 /** The worker options that we rely on. The chunk of a dead worker is taken over when its lock has expired and 1 to 2 checks have passed. */
-export const workerOptions: Omit<WorkerOptions, 'connection' | 'prefix'> & { lockDuration: number } = {
-  lockDuration: 10_000,
-  stalledInterval: 2_000, // checks are often 4 s apart, because each check blocks the checks of the other workers for 2 s
+export const workerOptions: Omit<WorkerOptions, 'connection' | 'prefix'> = {
+  lockDuration,
+  stalledInterval: stalledEveryMs, // checks are often 4 s apart, because each check blocks the checks of the other workers for 2 s
   maxStalledCount: 1_000, // lost replies must never fail a job that no worker ran
-  drainDelay: 2, // the time a worker waits for the next job in one call, in seconds
   removeOnComplete: { count: 0 },
   removeOnFail: { count: 0 },
 };

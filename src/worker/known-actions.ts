@@ -20,6 +20,7 @@ import type { Log } from '../logger.ts';
 import { commandFor, type Target } from '../model/target.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
 import { lossEvent } from '../notify/events.ts';
+import { steadyPulse } from '../pulse.ts';
 import { openRedisClock, type RedisClock } from '../redis/clock.ts';
 import { keys } from '../redis/keys.ts';
 import { hasAllOf, readServerIdentity, type ServerIdentity } from '../redis/server-identity.ts';
@@ -49,7 +50,7 @@ export function openKnownActions(options: KnownActionsOptions): KnownActions {
 const boundKinds = ['limit', 'grace'] as const;
 const lookEveryMs = 1_000;
 const retryEveryMs = 100; // while it is not sure
-const lookAtRunsEvery = 5; // looks
+const lookAtRunsEveryMs = 5_000;
 const maxKnownRuns = 1_000;
 const byGuard = { by: 'guard', who: '' } as const;
 
@@ -72,9 +73,11 @@ export class KnownActions {
   #losses = new Map<string, Loss>();
   #isSure = false;
   #looks = 0;
-  #count = 0;
   #looking: Promise<void> | null = null;
   #lookedAt = Number.NEGATIVE_INFINITY;
+  #lookedAtRunsAt = Number.NEGATIVE_INFINITY;
+  #pulse = steadyPulse();
+  #forgetPulse = () => {};
   #timer: NodeJS.Timeout | null = null;
   readonly #doubt = () => {
     this.#isSure = false;
@@ -89,7 +92,9 @@ export class KnownActions {
   get part(): Part {
     return {
       name: 'actions',
-      start: async () => {
+      start: async (pulse = steadyPulse()) => {
+        this.#pulse = pulse;
+        this.#forgetPulse = pulse.onWake(this.#doubt); // an idle process did not look for long
         for (const event of connectionEvents) this.#options.ledger.redis.on(event, this.#doubt);
         this.#timer = setInterval(() => void this.#tick(), retryEveryMs);
         await this.#look().catch(() => {});
@@ -97,6 +102,7 @@ export class KnownActions {
       drain: () => {
         if (this.#timer) clearInterval(this.#timer);
         this.#timer = null;
+        this.#forgetPulse();
         for (const event of connectionEvents) this.#options.ledger.redis.off(event, this.#doubt);
       },
     };
@@ -142,7 +148,7 @@ export class KnownActions {
   }
 
   async #tick(): Promise<void> {
-    const isDue = performance.now() - this.#lookedAt >= lookEveryMs;
+    const isDue = performance.now() - this.#lookedAt >= this.#pulse.everyMs(lookEveryMs);
     if (this.#timer === null || (this.#isSure && this.#isStopSure && !isDue)) return;
     await this.#look().catch(() => {}); // without an answer it stays unsure, and nothing is sent
   }
@@ -161,14 +167,15 @@ export class KnownActions {
     const wasSure = this.#isSure;
     this.#isSure = true; // unless the connection breaks before the end
     try {
-      const [{ looks, isNew }] = await Promise.all([countLook(ledger.redis, target.fp), this.#clock.sync()]);
-      const wentBack = looks <= this.#looks;
+      const by = this.#pulse.isIdle ? 0 : 1;
+      const [looks] = await Promise.all([countLook(ledger.redis, target.fp, by), this.#clock.sync()]);
+      const [isNew, wentBack] = [looks <= by, looks < this.#looks + by];
       const server = wasSure && !wentBack ? null : await this.#compareServer();
       const isBack = this.#looks > 0 && (wentBack || server === 'lost');
       if (isBack) await noteTarget(ledger.redis, target, Date.now());
       const restored = await this.#lookAtTarget(isBack && isNew);
-      const isWhole = !wasSure || wentBack || this.#count++ % lookAtRunsEvery === 0;
-      if (isWhole) restored.push(...(await this.#lookAtRuns(isBack)));
+      if (!wasSure || wentBack || this.#lookedAt - this.#lookedAtRunsAt >= this.#pulse.everyMs(lookAtRunsEveryMs))
+        restored.push(...(await this.#lookAtRuns(isBack)));
       else for (const run of [...this.#starts.keys()]) restored.push(...(await this.#lookAtRun(run)).again);
       this.#looks = looks;
       if (server === 'lost' || isBack || restored.length > 0) this.#sayWhatStands();
@@ -251,6 +258,7 @@ export class KnownActions {
   }
 
   async #lookAtRuns(isBack: boolean): Promise<string[]> {
+    this.#lookedAtRunsAt = this.#lookedAt;
     const { ledger, target, isShared } = this.#options;
     const live = isShared ? await ledger.redis.smembers(keys.targetRuns(target.fp)) : [];
     const restored: string[] = [];

@@ -1,13 +1,14 @@
 import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
+import { type Pulse, steadyPulse } from '../pulse.ts';
 import { describeRedisError } from '../redis/errors.ts';
-import { sleepUntilAborted, withTimeout } from '../wait.ts';
+import { withTimeout } from '../wait.ts';
 
 /** A long-lived part of a process: its work when the process starts, and when it ends. */
 export type Part = {
   name: string;
-  /** Starts the part. Throws if the process cannot run without it. */
-  start?(): void | Promise<void>;
+  /** Starts the part, whose repeated work follows the pulse. Throws if the process cannot run without it. */
+  start?(pulse?: Pulse): void | Promise<void>;
   /** Ends the part: begins nothing new after the call, and returns when all work has ended. May be called before `start` has returned. */
   drain?(): void | Promise<void>;
 };
@@ -22,13 +23,15 @@ const drainMs = 11_200; // for all parts together, because a process ends within
 export class Parts {
   readonly #parts: readonly Part[];
   readonly #log: Log;
+  readonly #pulse: Pulse;
   readonly #begun: Part[] = [];
   #state: 'idle' | 'starting' | 'up' | 'draining' | 'drained' = 'idle';
   #drained: Promise<void> | null = null;
 
-  constructor(parts: readonly Part[], log: Log) {
+  constructor(parts: readonly Part[], log: Log, pulse: Pulse = steadyPulse()) {
     this.#parts = parts;
     this.#log = log;
+    this.#pulse = pulse;
   }
 
   get state() {
@@ -47,7 +50,7 @@ export class Parts {
     for (const part of this.#parts) {
       if (stop.aborted) return;
       this.#begun.push(part);
-      await Promise.race([part.start?.(), stopped]);
+      await Promise.race([part.start?.(this.#pulse), stopped]);
     }
     if (!stop.aborted) this.#state = 'up';
   }
@@ -77,28 +80,30 @@ export class Parts {
 }
 
 /**
- * A part that repeats its task, each time `everyMs` after the end of the last. Logs a failure once, and again when the reason changes or the task has
- * succeeded in between. `stop`: the signal of a task that can take long; the drain gives it half a second to give up leases.
+ * A part that repeats its task, each time `everyMs` after the end of the last, or less often while the process is idle. A task that returns a number is
+ * due again after so many ms, also then. Logs a failure once, and again when the reason changes or the task has succeeded in between. `stop`: the
+ * signal of a task that can take long; the drain gives it half a second to give up leases.
  */
 export function repeat(
   name: string,
   everyMs: number,
-  task: () => Promise<void>,
+  task: (pulse: Pulse) => Promise<unknown>,
   log: Log,
   stop: AbortController | null = null,
 ): Part {
   const stopping = new AbortController();
   let lastReason = '';
-  let running = Promise.resolve();
+  let running: Promise<unknown> = Promise.resolve();
   const logFailure = (reason: string) => {
     if (reason !== lastReason && reason !== '') log.warn({ part: name, reason }, 'a task failed, retrying');
     lastReason = reason;
   };
-  const loop = async () => {
+  const loop = async (pulse: Pulse) => {
     while (!stopping.signal.aborted) {
-      running = task();
+      running = task(pulse);
       logFailure(await running.then(() => '', describeRedisError));
-      await sleepUntilAborted(everyMs, stopping.signal);
+      const due = await running.catch(() => null);
+      await pulse.sleep(everyMs, stopping.signal, typeof due === 'number' ? due : undefined);
     }
   };
   const drain = async () => {
@@ -106,5 +111,5 @@ export function repeat(
     stop?.abort();
     if (stop !== null) await withTimeout(stopMs, running); // no longer, as it may never end if Redis hangs
   };
-  return { name, start: () => void loop(), drain };
+  return { name, start: (pulse = steadyPulse()) => void loop(pulse), drain };
 }

@@ -42,8 +42,8 @@ export class Recoverer {
   async recover(): Promise<void> {
     const { ledger, fp } = this.#options;
     const { redis } = ledger;
-    if ((await redis.set(keys.recoverer(fp), this.#processId, 'PX', leaseMs, 'NX')) !== 'OK') return;
     const runs = await redis.smembers(keys.targetRuns(fp));
+    if (runs.length > 0 && (await redis.set(keys.recoverer(fp), this.#processId, 'PX', leaseMs, 'NX')) !== 'OK') return;
     this.#isDeliveryEnabled = runs.length > 0 && (await isDeliveryEnabled(redis, fp));
     for (const known of [this.#lastErrors, this.#nextCheckAt, this.#missing])
       for (const id of known.keys()) if (!runs.includes(id)) known.delete(id);

@@ -1,7 +1,9 @@
 import { messageOf } from '../errors.ts';
+import type { Pulse } from '../pulse.ts';
 import { describeRejection } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
 import { sendHeartbeat } from '../schedule/heartbeat.ts';
+import { nextOccurrence } from '../schedule/occurrences.ts';
 import { reconcile } from '../schedule/reconcile.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules, type ScheduleDeps } from '../schedule/schedule-store.ts';
@@ -10,12 +12,12 @@ import { Backoff } from './backoff.ts';
 import { type Part, repeat } from './parts.ts';
 
 const checkEveryMs = 3_000;
-const sourceMs = 10_000; // how long a source counts as present after a check
+const lateMs = 7_000; // how much later than expected the next check may be, until a source counts as gone
 const heartbeatWaits = { firstMs: 3_000, maxMs: 300_000 };
 const drainMs = 500; // a lease that is not released expires
 
 /**
- * Handles the schedules whose source this process has: checks them every 3 s, and says in Redis which sources it has. Even if several processes do
+ * Handles the schedules whose source this process has: checks them every 3 s, an idle process when one of them is due, and says in Redis which sources it has. Even if several processes do
  * this at once, each occurrence is handled once.
  */
 export class Scheduler {
@@ -34,7 +36,7 @@ export class Scheduler {
     if (Object.keys(this.#deps.sources).length === 0) return [];
     return [
       { name: 'schedules', drain: () => this.#drain() },
-      repeat('scheduler', checkEveryMs, () => this.#checkAll(), this.#deps.log),
+      repeat('scheduler', checkEveryMs, (pulse) => this.#checkAll(pulse), this.#deps.log),
     ];
   }
 
@@ -43,15 +45,20 @@ export class Scheduler {
     await withTimeout(drainMs, Promise.all(this.#reconciling.values()));
   }
 
-  async #checkAll(): Promise<void> {
-    const { ledger, target, sources } = this.#deps;
+  /** Returns the time until the next occurrence. */
+  async #checkAll(pulse: Pulse): Promise<number> {
+    const { ledger, target, sources, now } = this.#deps;
+    const presentMs = pulse.everyMs(checkEveryMs) + lateMs;
     for (const source of Object.keys(sources))
-      await ledger.redis.set(keys.scheduleSource(target.fp, source), '', 'PX', sourceMs);
+      await ledger.redis.set(keys.scheduleSource(target.fp, source), '', 'PX', presentMs);
+    let dueMs = Number.POSITIVE_INFINITY;
     for (const schedule of await listSchedules(ledger.redis, target.fp)) {
       if (sources[schedule.from] === undefined) continue;
       void this.#reconcile(schedule.name);
       void this.#sendHeartbeat(schedule);
+      if (schedule.state === 'active') dueMs = Math.min(dueMs, nextOccurrence(schedule, now()) - now());
     }
+    return dueMs;
   }
 
   /** Reconciles a schedule, with one call at a time: a call that is already running sees the same state. Never rejects. */

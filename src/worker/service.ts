@@ -168,10 +168,14 @@ export function openService(
     queuePart(queue, isShared ? null : { redis: ledger.redis, ...address }, distance),
     actions.part,
     bodyPart(bodies, log, distance),
-    { name: 'target sender', start: sender.start, drain: sender.close },
+    { name: 'target sender', start: (pulse) => sender.start(pulse), drain: sender.close },
     watchPart(watch, distance),
     ...(isShared ? [repeat('waiting runs', refreshEveryMs, () => waiting.refresh(), log)] : []),
-    { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, shutdownDeadline, maxDrainMs()) },
+    {
+      name: 'consumer',
+      start: (pulse) => consumer.start(pulse),
+      drain: () => drainConsumer(consumer, shutdownDeadline, maxDrainMs()),
+    },
   ];
   return {
     enqueuer,
@@ -242,7 +246,7 @@ function bodyPart(bodies: BodyCounter, log: Log, distance: Spans): Part {
   const { name, start, drain } = repeat('answers with a body', flushEveryMs, () => bodies.flush(), log);
   return {
     name,
-    start: () => start?.(),
+    start: (pulse) => start?.(pulse),
     drain: async () => {
       await drain?.();
       await withTimeout(closeMs + distance.answerMs, bodies.flush());

@@ -12,6 +12,7 @@ import { limiterKeys, openTargetCalls } from '../limiter/target-call.ts';
 import { type Hold, TargetLimiter } from '../limiter/target-limiter.ts';
 import type { Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
+import { type Pulse, steadyPulse } from '../pulse.ts';
 import type { WriteStatus } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
 import { withTimeout } from '../wait.ts';
@@ -34,7 +35,7 @@ type Actions = { readonly isSure: boolean; readonly stop: Stop | null; sawStop(s
 /** The limiter of the target in this process, with its connection pool. States: open → started → closed. */
 export type OpenTargetSender = TargetSender & {
   limiter: TargetLimiter;
-  start(): void;
+  start(pulse?: Pulse): void;
   /** Sends all requests that may be sent; call it when there may be permits, room or a token again. */
   pump(): void;
   /** Closes all connections, at the earliest 100 ms after the last answer, and gives permits back; takes 400 ms at most. */
@@ -79,9 +80,9 @@ export function openTargetSender(options: TargetSenderOptions, deps: TargetSende
     limiter,
     limits,
     connections,
-    start: () => {
+    start: (pulse = steadyPulse()) => {
       file.start();
-      limiter.start(connections);
+      limiter.start(connections, (everyMs) => pulse.everyMs(everyMs));
     },
     pump,
     close: async () => {
@@ -169,7 +170,7 @@ function watchOwnLoad(nowMs: number): (nowMs: number) => boolean {
   };
 }
 
-/** Reports write errors: the limiter writes at least once a second, so its calls soon show whether Redis accepts writes. */
+/** Reports write errors: the limiter writes at least once a second while there is work, so its calls soon show whether Redis accepts writes. */
 function withWriteReports({ call, store }: ReturnType<typeof openTargetCalls>, writes: WriteStatus) {
   return {
     call: async (report: Parameters<typeof call>[0]) => {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openLedger } from '../../src/ledger/ledger.ts';
 import { readEvents } from '../../src/ledger/outbox.ts';
 import { readRun } from '../../src/ledger/run.ts';
-import { readHeld } from '../../src/ledger/run-standings.ts';
+import { readAround, readHeld } from '../../src/ledger/run-standings.ts';
 import { type Cause, causes } from '../../src/ledger/standing.ts';
 import { setLimit, stopTarget } from '../../src/ledger/steer-target.ts';
 import { control } from '../../src/limiter/learning/control.ts';
@@ -432,7 +432,7 @@ async function logged({ redis, target }: Scene): Promise<string> {
   const lines: unknown[] = [];
   const note = (...line: unknown[]) => void lines.push(line);
   const log = new StandingLog({ warn: note, info: note } as unknown as Log);
-  const held = await readHeld(redis, target);
+  const held = await readHeld(redis, target, await readAround(redis, target.fp));
   for (const at of [0, 20_000]) log.observe(held, at);
   return JSON.stringify(lines).replaceAll('\\"', '"');
 }

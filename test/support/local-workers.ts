@@ -5,6 +5,7 @@ import { type Run, readRun } from '../../src/ledger/run.ts';
 import { noRules } from '../../src/ledger/run-rules.ts';
 import { createLogger } from '../../src/logger.ts';
 import { chunkSize } from '../../src/model/row.ts';
+import { type Pulse, steadyPulse } from '../../src/pulse.ts';
 import { startDetachedRun } from '../../src/queue/enqueuer.ts';
 import { sharedQueueName } from '../../src/queue/queues.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
@@ -14,6 +15,7 @@ import { fixedToken } from '../../src/token/fixed-token.ts';
 import { Parts } from '../../src/worker/parts.ts';
 import { Recoverer } from '../../src/worker/recoverer.ts';
 import { openService, type Service, type ServiceOptions } from '../../src/worker/service.ts';
+import { workWatch } from '../../src/worker/work-watch.ts';
 import { openHarness } from './harness.ts';
 import { testRedisAddress } from './redis.ts';
 
@@ -24,7 +26,7 @@ export type LocalWorkers = {
   fp: string;
   service: Service; // of the first worker
   /** Starts another worker of the same target. */
-  add(options?: Partial<ServiceOptions>): Promise<{ service: Service; drain(): Promise<void> }>;
+  add(options?: Partial<ServiceOptions>, pulse?: Pulse): Promise<{ service: Service; drain(): Promise<void> }>;
   /** Leaves a new run to them; returns its id. */
   submit(ids: readonly string[], plan?: Partial<RunPlan> & { resource?: 'annotations' | 'views' }): Promise<string>;
   run(id: string): Promise<Run>;
@@ -36,13 +38,14 @@ export async function openLocalWorkers(
   atEnd: (task: () => Promise<void>) => void,
   sandboxOptions: SandboxOptions,
   first: Partial<ServiceOptions> = {},
+  firstPulse = steadyPulse(),
 ): Promise<LocalWorkers> {
   const harness = await openHarness(null, sandboxOptions);
   const { sandbox, redis, target } = harness;
   const ledger = openLedger(redis);
   const log = createLogger({ level: 'silent', format: 'json', stderr: process.stderr });
   const started: Parts[] = [];
-  const add: LocalWorkers['add'] = async (options = {}) => {
+  const add: LocalWorkers['add'] = async (options = {}, pulse = steadyPulse()) => {
     const service = openService({
       ledger,
       target,
@@ -57,7 +60,7 @@ export async function openLocalWorkers(
       stopFile: null,
       ...options,
     });
-    const parts = new Parts(service.parts, log);
+    const parts = new Parts([...service.parts, ...workWatch(redis, target.fp, log)], log, pulse);
     started.push(parts);
     await parts.start(new AbortController().signal);
     return { service, drain: () => parts.drain() };
@@ -75,7 +78,7 @@ export async function openLocalWorkers(
     await Promise.all(started.map((parts) => parts.drain()));
     await harness.close();
   });
-  const { service } = await add(first);
+  const { service } = await add(first, firstPulse);
   const recoverer = new Recoverer({ ledger, enqueuer: service.enqueuer, fp: target.fp, log });
   const tending = setInterval(() => void recoverer.recover().catch(() => {}), recoverEveryMs);
   return { sandbox, redis, fp: target.fp, service, add, submit, run: async (id) => (await readRun(redis, id))! };

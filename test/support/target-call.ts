@@ -21,6 +21,7 @@ export function quietCall(wish: Partial<TargetCall> = {}): TargetCall {
     tally: new AnswerTally(),
     starved: false,
     busy: false,
+    restMs: 1_000,
     here: storedSaying({ stop: null, token: null }),
     ...wish,
   };

@@ -9,13 +9,14 @@ import { toInputOptions } from '../../input/input-options.ts';
 import { readProtected, toProtectFile } from '../../input/read-protected.ts';
 import { noteTarget } from '../../ledger/known-targets.ts';
 import { announceProtection, announceUnreadProtection } from '../../ledger/protection.ts';
-import { readHeld } from '../../ledger/run-standings.ts';
-import { readStart, readTargetState } from '../../limiter/read-target.ts';
+import { readAround, readHeld } from '../../ledger/run-standings.ts';
+import { readStart } from '../../limiter/read-target.ts';
 import { createLogger, type Log } from '../../logger.ts';
 import type { Target } from '../../model/target.ts';
 import { type NamedReceiver, openReceivers } from '../../notify/receivers.ts';
 import { scheduleWork } from '../../operations/schedule-work.ts';
 import { checkSession, type EarlySession, type Session, withEarlyRedis } from '../../operations/session.ts';
+import { Pulse } from '../../pulse.ts';
 import { sharedQueueName } from '../../queue/queues.ts';
 import { awaitRedis } from '../../redis/await-redis.ts';
 import { isRedisError } from '../../redis/errors.ts';
@@ -34,6 +35,7 @@ import { Scheduler } from '../../worker/scheduler.ts';
 import { openService, type Service, tokenPart } from '../../worker/service.ts';
 import { StandingLog } from '../../worker/standing-log.ts';
 import { superviseWorkers } from '../../worker/supervisor.ts';
+import { workWatch } from '../../worker/work-watch.ts';
 import type { Invocation } from '../command.ts';
 import { type Credentials, readCredentials, serviceOptions } from '../credentials.ts';
 import { listenForInterrupts } from '../interrupts.ts';
@@ -73,7 +75,11 @@ function work(own: WorkerOptions, stop: AbortSignal): Promise<number> {
     invocation,
     (line) => log.info({}, line),
     async (session) => {
-      const parts: Parts = new Parts(await partsOf({ ...own, session, stop, state: () => parts.state }), log);
+      const parts: Parts = new Parts(
+        await partsOf({ ...own, session, stop, state: () => parts.state }),
+        log,
+        new Pulse(),
+      );
       try {
         await parts.start(stop);
         if (parts.state === 'up') await logReady(own, session);
@@ -137,6 +143,7 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     ...(await httpParts(work, service)),
     { name: 'redis', start: () => startRedis(work) },
     redisWatchPart(new RedisWatch(session.address.label, log), () => redisReason(session), log),
+    ...workWatch(session.redis, target.fp, log),
     ...notifyingParts(notifyingOf(work)), // before the token, so that a missing token is also posted
     ...withTokenBehind('target sender', service.parts, work),
     ...scheduler.parts,
@@ -144,8 +151,7 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     ...protectionParts(work),
     repeat('recoverer', recoverEveryMs, () => recoverer.recover(), log),
     ...(destination === null ? [] : [delivererOf(work, destination).part]),
-    repeat('standings', recoverEveryMs, standingLogger(session, target, log), log),
-    repeat('news', recoverEveryMs, targetEventLogger(session, target.fp, credentials.token, log), log),
+    repeat('news', recoverEveryMs, newsLogger(session, target, credentials.token, log), log),
   ];
 }
 
@@ -261,20 +267,16 @@ async function learnedPace({ redis }: Session, fp: string): Promise<string> {
   return paceText(null, learned) || 'its limit is not known yet';
 }
 
-/** Returns a function that logs which causes hold the target and its runs back, and which have ended since its last call. */
-function standingLogger({ redis }: Session, target: Target, log: Log): () => Promise<void> {
-  const standings = new StandingLog(log);
-  return async () => standings.observe(await readHeld(redis, target), performance.now());
-}
-
 /** `StandingLog` logs waits, once they last. */
 const waitEvents = ['waiting', 'resumed'];
 
-/** Returns a function that logs what has changed at the target since its last call. */
-function targetEventLogger({ redis }: Session, fp: string, token: Token, log: Log): () => Promise<void> {
-  const events = new TargetEvents();
+/** Returns a function that logs what has changed at the target since its last call, and which causes hold it and its runs back or have ended. */
+function newsLogger({ redis }: Session, target: Target, token: Token, log: Log): () => Promise<void> {
+  const [standings, events] = [new StandingLog(log), new TargetEvents()];
   return async () => {
-    const targetEvents = events.observe(await readTargetState(redis, fp), token.refreshes, performance.now());
+    const around = await readAround(redis, target.fp);
+    standings.observe(await readHeld(redis, target, around), performance.now());
+    const targetEvents = events.observe(around.limiter, token.refreshes, performance.now());
     for (const { level, message, reason } of targetEvents)
       if (!waitEvents.includes(message)) log[level]({ reason }, message);
   };

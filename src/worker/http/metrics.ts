@@ -163,7 +163,9 @@ export const families: readonly Family[] = [
     name: 'expunge_redis_accepts_writes',
     type: 'gauge',
     help: '0 while Redis rejects the writes of this process: a full disk or memory, too few replicas, or it became a replica.',
-    read: ({ service }) => [{ value: service.writeRejection === '' ? 1 : 0 }],
+    read: ({ redis, service: { writeRejection } }) => [
+      { value: writeRejection === '' && redis?.held.get('')?.why !== 'redis_writes' ? 1 : 0 },
+    ],
   },
   {
     name: 'expunge_redis_losses',

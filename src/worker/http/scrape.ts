@@ -1,8 +1,8 @@
 import { type Backlog, readBacklog } from '../../ledger/backlog.ts';
 import { readSuccesses } from '../../ledger/end-run.ts';
-import { readHeld } from '../../ledger/run-standings.ts';
+import { readAround, readHeld } from '../../ledger/run-standings.ts';
 import type { Standing } from '../../ledger/standing.ts';
-import { readTargetState, type TargetState } from '../../limiter/read-target.ts';
+import type { TargetState } from '../../limiter/read-target.ts';
 import type { Target } from '../../model/target.ts';
 import { type RedisClient, readClock } from '../../redis/client.ts';
 import { keys } from '../../redis/keys.ts';
@@ -63,13 +63,12 @@ const bounds = { freshMs: 3_000, timeoutMs: 1_000 };
 export function openScrape({ build, service, redis, target, clock, now }: ScrapeOptions): () => Promise<Scrape> {
   const { fp } = target;
   const readTarget = async () => {
-    const [backlog, successes, schedules, undelivered, limiter, held] = await Promise.all([
+    const [backlog, successes, schedules, undelivered, { limiter, held }] = await Promise.all([
       readBacklog(redis, fp, await readClock(redis, keys.targetRuns(fp))),
       readSuccesses(redis, fp),
       readSchedules(redis, fp, now()),
       redis.zcard(keys.undelivered(fp)),
-      readTargetState(redis, fp),
-      readHeld(redis, target),
+      readAround(redis, fp).then(async (around) => ({ ...around, held: await readHeld(redis, target, around) })),
     ]);
     return { backlog, successes, schedules, undelivered, limiter, held };
   };

@@ -1,0 +1,52 @@
+import { needsWorkers } from '../ledger/list-runs.ts';
+import type { Log } from '../logger.ts';
+import { type Pulse, steadyPulse } from '../pulse.ts';
+import type { RedisClient } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
+import { type Part, repeat } from './parts.ts';
+
+const lookEveryMs = 2_000;
+
+/**
+ * The parts that tell the pulse of a worker that there is work. A run that needs workers is work. So is, for a minute, each change that an idle
+ * worker has to know within two seconds: of the runs of its target, and of the actions for the target, which all move its revision. If Redis does
+ * not answer, anything may have changed. The consumer notes a job by itself.
+ */
+export function workWatch(redis: RedisClient, fp: string, log: Log): Part[] {
+  return [
+    changeWatch(redis, fp, log),
+    repeat(
+      'live runs',
+      lookEveryMs,
+      async (pulse) => {
+        if (await needsWorkers(redis, fp)) pulse.wake();
+      },
+      log,
+    ),
+  ];
+}
+
+/** The only part of a worker that looks as often when the process is idle: two reads in one round trip. */
+function changeWatch(redis: RedisClient, fp: string, log: Log): Part {
+  let seen = '';
+  const look = async (pulse: Pulse) => {
+    const now = await readState(redis, fp).catch(() => 'unknown');
+    if (now !== seen || now === 'unknown') pulse.wake();
+    seen = now;
+  };
+  let told = steadyPulse();
+  const { name, start, drain } = repeat('changes', lookEveryMs, () => look(told), log);
+  return {
+    name,
+    start: (pulse = told) => {
+      told = pulse;
+      return start?.();
+    },
+    drain: () => drain?.(),
+  };
+}
+
+async function readState(redis: RedisClient, fp: string): Promise<string> {
+  const [revision, runs] = await Promise.all([redis.get(keys.targetRevision(fp)), redis.smembers(keys.targetRuns(fp))]);
+  return [revision ?? '', ...runs.sort()].join(' ');
+}
