@@ -6,6 +6,7 @@ import { knownRate, type TargetControl } from './learning/control.ts';
 import { recallRate } from './learning/learn-rate.ts';
 import type { LearnedRate } from './learning/learned-rate.ts';
 import { knownLimit } from './learning/ramp.ts';
+import { noRefusals } from './learning/refusals.ts';
 import { forgivenOutageMs } from './outage.ts';
 import { listQuotaUse, type QuotaUse, spentQuota } from './quotas.ts';
 import { workPauseMs } from './script-fields.ts';
@@ -21,6 +22,7 @@ export type TargetState = {
   limitMet: number; // the rate that was refused last, or a guess of it; 0 = none yet
   limitFound: number; // the limit, once what is accepted and what is refused are close together; 0 = not yet
   learned: number | null; // the rate at which a new run begins, or the highest that was answered while none was refused; null = unknown yet
+  lowAfter: LowAfter | null; // the last refusals, if that rate is less than half of what was once accepted per second; null = it is not
   ceiling: number | null; // the limit of the target; null = it has none per second
   advised: number | null; // the rate that the server's own headers leave
   inFlight: number; // requests at once, over the fleet
@@ -34,6 +36,9 @@ export type TargetState = {
   /** Whether such a time ended because a request was accepted, not for lack of work. */
   isAccepting: boolean;
 };
+
+/** So many of the answers were refusals, the last of which came so long ago. */
+export type LowAfter = { refused: number; answers: number; agoMs: number };
 
 /** The kind of hold: the server asked for a wait, or a quota of the limit is used up. */
 type HoldKind = 'retry_after' | 'limit';
@@ -93,9 +98,15 @@ export async function readTargetState(redis: RedisClient, fp: string): Promise<T
 
 /**
  * The rate at which a run would begin, and how long ago the last answer came. `isCapped`: it is what the limit of the target allows. `wasRefused`: the
- * API refused a higher rate; if not, the rate is the highest that was answered.
+ * API refused a higher rate; if not, the rate is the highest that was answered. `lowAfter`: see `TargetState`.
  */
-export type LearnedStart = { perSecond: number; silentMs: number; isCapped: boolean; wasRefused: boolean };
+export type LearnedStart = {
+  perSecond: number;
+  silentMs: number;
+  isCapped: boolean;
+  wasRefused: boolean;
+  lowAfter: LowAfter | null;
+};
 
 /** Reads the same from Redis. Only reads. */
 export async function readStart(redis: RedisClient, fp: string): Promise<LearnedStart | null> {
@@ -107,12 +118,14 @@ export async function readStart(redis: RedisClient, fp: string): Promise<Learned
 export function learnedStart(limiter: TargetState | null, limit: number | null = null): LearnedStart | null {
   const learned = limiter?.learned ?? null;
   if (limiter === null || learned === null)
-    return limit === null ? null : { perSecond: limit, silentMs: 0, isCapped: true, wasRefused: false };
+    return limit === null ? null : { perSecond: limit, silentMs: 0, isCapped: true, wasRefused: false, lowAfter: null };
+  const isCapped = limit !== null && learned >= limit;
   return {
     perSecond: Math.min(learned, limit ?? learned),
     silentMs: limiter.silentMs,
-    isCapped: limit !== null && learned >= limit,
+    isCapped,
     wasRefused: limiter.limitMet > 0,
+    lowAfter: isCapped ? null : limiter.lowAfter,
   };
 }
 
@@ -139,6 +152,7 @@ export function toTargetState(
     use: known && known.rate.demand.allowed > 0 ? known.rate.demand.sent / known.rate.demand.allowed : 1,
     limitMet: number('high'),
     limitFound: known === null ? 0 : knownLimit(knownRate(known)),
+    lowAfter: known && lowAfter(known, silentMs, now),
     learned: known && startOf(knownRate(known), silentMs, now),
     ceiling: perSecond,
     advised: limiter.announced ? number('announced') : null,
@@ -186,7 +200,7 @@ function stallOf({ drySince, dryMs, dryAnswers, wantedAt }: Hash, now: number): 
 const starvedShare = 0.4;
 
 /** The part of the stored state that people see. */
-type Known = Pick<TargetControl, 'rate' | 'beforeCeiling' | 'inFlight'>;
+type Known = Pick<TargetControl, 'rate' | 'beforeCeiling' | 'refusals' | 'inFlight'>;
 
 function learnedOf(json: string | undefined): Known | null {
   return json ? (JSON.parse(json) as Known) : null;
@@ -198,6 +212,15 @@ function startOf(known: LearnedRate, silentMs: number, now: number): number | nu
   if (known.low === 0) return null;
   if (known.high === 0) return Math.min(known.low, known.answered);
   return silentMs > recalledAfterMs ? recallRate(known, now).rate : known.rate;
+}
+
+const lowShare = 0.5;
+
+function lowAfter(known: Known, silentMs: number, now: number): LowAfter | null {
+  const { refused, answers, atMs } = known.refusals ?? noRefusals; // a state in an older form has none
+  const rate = knownRate(known);
+  const start = startOf(rate, silentMs, now) ?? 0;
+  return refused === 0 || start >= lowShare * rate.answered ? null : { refused, answers, agoMs: now - atMs };
 }
 
 const forgottenAfterMs = 350;

@@ -1,7 +1,7 @@
 import { readNextAttempt } from '../ledger/backlog.ts';
 import { judgeRun } from '../ledger/conclusion.ts';
 import { countPending, type Run, sumActiveMs } from '../ledger/run.ts';
-import { findStandings, type Reading, type Standing, standingAdvice, standingFacts } from '../ledger/standing.ts';
+import { findStandings, type Reading, type Standing, standingFacts } from '../ledger/standing.ts';
 import { toExitCode, toSummary } from '../ledger/summary.ts';
 import { type QuotaUse, toBound } from '../limiter/quotas.ts';
 import { readLimit, readTargetState } from '../limiter/read-target.ts';
@@ -10,6 +10,7 @@ import { rehearsalFacts } from '../model/rehearsal.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { probeWritesOfOthers } from '../redis/writes.ts';
+import { paceAdvice } from '../terminal/pace.ts';
 import { RateMeter } from '../terminal/panel.ts';
 import type { Snapshot } from '../terminal/snapshot.ts';
 import type { Token } from '../token/token.ts';
@@ -136,7 +137,7 @@ export class SnapshotTaker {
       reason: run.reason,
       who: run.state === 'running' ? '' : run.who,
       standings,
-      advice: standings[0] ? standingAdvice(standings[0], this.#toType) : '',
+      advice: paceAdvice({ standings, limiter }, run, this.#toType),
       rows: run.rows,
       ids: run.ids,
       counts: run.counts,

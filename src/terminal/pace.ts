@@ -1,14 +1,16 @@
 import { asSentence, capital, count, duration, plural, rate, timeOfDay } from '../format.ts';
 import type { Measures } from '../ledger/measures.ts';
-import { type Cause, isInUse, type Standing, standingText } from '../ledger/standing.ts';
-import type { TargetState } from '../limiter/read-target.ts';
+import { type Cause, isInUse, type Standing, standingAdvice, standingText } from '../ledger/standing.ts';
+import type { LowAfter, TargetState } from '../limiter/read-target.ts';
 import { paceOf, type Rate } from '../model/rate.ts';
 import { statusesText } from '../model/status.ts';
+import { commandFor, type Target } from '../model/target.ts';
+import type { ToType } from '../model/to-type.ts';
 
 /** The facts that decide the speed of a running run. */
 export type Pace = {
   standings: readonly Standing[]; // the causes that hold it back
-  advice: string; // what to do about the first cause; '' = nothing
+  advice: string; // what to do about the first cause, or about a low rate; '' = nothing
   limiter: TargetState | null; // of its target
   rate: Rate | null; // the rate of the run itself
   idleMs: number; // time in ms in which no id was settled
@@ -20,7 +22,7 @@ export function describePace({ standings, advice, limiter, rate, idleMs, at }: P
   const [standing] = standings;
   const live = isInUse(limiter) ? limiter : null;
   const isOfTarget = standing === undefined || targetCauses.includes(standing.why);
-  const sentence = standing ? heldText(standing, advice, at) : describeActivity(live, rate, idleMs);
+  const sentence = standing ? heldText(standing, advice, at) : describeActivity(live, rate, idleMs, advice);
   return isOfTarget ? sinceAccepted(live, sentence) : sentence;
 }
 
@@ -39,7 +41,7 @@ function sinceAccepted(target: TargetState | null, sentence: string): string {
   return `Nothing was accepted for ${duration(target.stalled.ms)}: ${rest}`;
 }
 
-function describeActivity(live: TargetState | null, rate: Rate | null, idleMs: number): string {
+function describeActivity(live: TargetState | null, rate: Rate | null, idleMs: number, advice: string): string {
   const own = rate === null ? null : paceOf(rate);
   if (live?.hold) return `Waiting ${duration(live.hold.leftMs)}: ${live.hold.reason}.`;
   if (live?.outage) {
@@ -47,7 +49,7 @@ function describeActivity(live: TargetState | null, rate: Rate | null, idleMs: n
     return `${capital(reason)} since ${timeOfDay(since, live.at)}; probing with one id from time to time.`;
   }
   if (isIdle(idleMs, live, own)) return `Retrying: no id was settled for ${duration(idleMs)}.`;
-  return live ? describeSending(live, own) : 'Deleting.';
+  return live ? describeSending(live, own, advice) : 'Deleting.';
 }
 
 const minIdleMs = 5_000;
@@ -61,7 +63,7 @@ function isIdle(idleMs: number, live: TargetState | null, own: number | null): b
 
 const fullUse = 0.75;
 
-function describeSending(target: TargetState, own: number | null): string {
+function describeSending(target: TargetState, own: number | null, advice: string): string {
   const asked = Math.min(own ?? Number.POSITIVE_INFINITY, target.ceiling ?? Number.POSITIVE_INFINITY);
   const allowed = Math.min(target.rate, target.advised ?? Number.POSITIVE_INFINITY);
   const isAdvised = target.advised !== null && target.advised <= 1.01 * target.rate;
@@ -72,7 +74,7 @@ function describeSending(target: TargetState, own: number | null): string {
   if (asked <= allowed) return `Deleting at ${rate(asked)}, as ${who} allows.`;
   if (isAdvised && allowed < 1) return 'Waiting: the server reports that nothing is left of its limit.';
   if (isAdvised) return `Deleting at ${rate(allowed)}: the server reports that its limit is almost used up.`;
-  return describeLearning(target);
+  return describeLearning(target, advice);
 }
 
 /** The known bound if no rate is the bound, or too little was sent to know. */
@@ -85,13 +87,38 @@ const nearBelow = 0.95;
 const nearAbove = 1.01;
 
 /** Compares the rate with the limit that was reached. Close to the limit, the search continues in small steps that are not shown. */
-function describeLearning({ phase, rate: now, limitMet, limitFound }: TargetState): string {
+function describeLearning({ phase, rate: now, limitMet, limitFound, lowAfter }: TargetState, advice: string): string {
   if (phase === 'measure') return `Measuring the limit: the server throttles some requests at ${rate(now)}.`;
+  if (lowAfter) return `Deleting at ${rate(now)}; ${refusedText(lowAfter)}: looking for more.${advice && ` ${advice}`}`;
   if (phase === 'seek' || limitMet === 0) return `Probing for the limit: ${rate(now)} so far.`;
   if (limitFound === 0) return `Looking for the limit: ${rate(now)} now, ${rate(limitMet)} was refused.`;
   const isNear = now >= nearBelow * limitFound && now <= nearAbove * limitFound;
   if (isNear) return `Deleting at ${rate(now)}; the limit is about ${rate(limitFound)}.`;
   return `Increasing: ${rate(now)}, last limit at ${rate(limitFound)}.`;
+}
+
+/** `2 of 583 requests were refused, the last 40 s ago` */
+export function refusedText({ refused, answers, agoMs }: LowAfter): string {
+  const were = refused === 1 ? 'was' : 'were';
+  return `${count(refused)} of ${plural(answers, 'requests')} ${were} refused, the last ${duration(agoMs)} ago`;
+}
+
+/** What a person can do about the first cause, or about a low rate; '' = nothing. */
+export function paceAdvice(
+  { standings: [standing], limiter }: Pick<Pace, 'standings' | 'limiter'>,
+  target: Pick<Target, 'baseUrl' | 'account'>,
+  toType: ToType,
+): string {
+  return standing ? standingAdvice(standing, toType) : lowRateAdvice(limiter, target, toType);
+}
+
+/** The command that forgets a low rate, so that the limit is looked for anew; '' = the rate is not low. */
+export function lowRateAdvice(
+  low: { lowAfter: LowAfter | null } | null,
+  target: Pick<Target, 'baseUrl' | 'account'>,
+  toType: ToType,
+): string {
+  return low?.lowAfter ? `Forget it: ${commandFor(toType, 'target forget-rate', target)}` : '';
 }
 
 /** The speed of a run and what slowed it down. Rates are requests per second; null = not measured. */

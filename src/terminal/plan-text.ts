@@ -13,6 +13,7 @@ import { always } from '../model/time-window.ts';
 import { type ToType, unbroken } from '../model/to-type.ts';
 import { visible, visibleLine } from '../model/visible.ts';
 import { forecastText } from './forecast-text.ts';
+import { lowRateAdvice, refusedText } from './pace.ts';
 import { hanging } from './render-markdown.ts';
 import { clip, plainStyle, type Style } from './style.ts';
 import { limitText, minGraceText } from './target-events.ts';
@@ -149,7 +150,7 @@ function limitLines({ limited }: Plan, style: Style): Line[] {
   return [['Limit', style.yellow(words)]];
 }
 
-function targetLines(plan: Plan, style: Style): Line[] {
+function targetLines(plan: ShownPlan, style: Style): Line[] {
   const { host } = new URL(plan.baseUrl);
   const target = plan.baseUrl.replace(host, style.bold(host));
   const account = plan.account ? ` as account ${visibleLine(plan.account)}` : '';
@@ -162,6 +163,7 @@ function targetLines(plan: Plan, style: Style): Line[] {
     ...plan.proof.map((sentence): Line => ['Answers', style.yellow(sentence)]),
     ...Object.values(linesOfRules).flatMap((linesOf) => linesOf(plan)),
     ...rateLines(plan, style),
+    ...lowRateLines(plan),
     ...targetLimitLines(plan),
     ...forecastLines(plan),
   ];
@@ -326,6 +328,12 @@ function rateLines({ rate, rateBefore }: Plan, style: Style): Line[] {
   return [['', style.yellow(`until now at most ${rateText(rateBefore)}; omit --rate to keep that`)]];
 }
 
+/** The command that forgets a low rate, if the run begins at it. */
+function lowRateLines({ rate, learned, baseUrl, account, toType }: ShownPlan): Line[] {
+  const advice = isSlower(learned, rate) ? lowRateAdvice(learned, { baseUrl, account }, toType) : '';
+  return advice === '' ? [] : [['', advice]];
+}
+
 const freshMs = 60_000;
 
 /**
@@ -338,11 +346,12 @@ export function paceText(rate: Rate | null, learned: LearnedStart | null): strin
   return [startText(learned), most].filter(Boolean).join('; ');
 }
 
-function startText({ perSecond: rate, silentMs, isCapped, wasRefused }: LearnedStart): string {
+function startText({ perSecond: rate, silentMs, isCapped, wasRefused, lowAfter }: LearnedStart): string {
   const ago = silentMs < freshMs ? null : `${roughly(silentMs)} ago`;
   if (isCapped) return `starts at ${perSecond(rate)}, the limit of the target`;
+  const after = lowAfter === null ? '' : `: ${refusedText(lowAfter)}`;
   if (!wasRefused) return `not refused up to ${perSecond(rate)}${ago === null ? '' : `, ${ago}`}`;
-  return `starts at ${perSecond(rate)}, ${ago === null ? 'as learned' : `learned ${ago}`}`;
+  return `starts at ${perSecond(rate)}, ${ago === null ? 'as learned' : `learned ${ago}`}${after}`;
 }
 
 function isSlower(learned: LearnedStart | null, rate: Rate | null): boolean {

@@ -18,7 +18,7 @@ import {
   type TargetStatus,
   targetRecordFacts,
 } from '../../operations/target-status.ts';
-import { targetCauses } from '../../terminal/pace.ts';
+import { lowRateAdvice, targetCauses } from '../../terminal/pace.ts';
 import { paceText } from '../../terminal/plan-text.ts';
 import { notReachedText, targetName } from '../../terminal/stop-text.ts';
 import { auditText, limitText, minGraceText, throttleLines } from '../../terminal/target-events.ts';
@@ -126,6 +126,7 @@ export function targetStatusLines(status: TargetStatus, { toType, isQuiet }: How
     ...(limit === null ? [] : [limitText(limit, Date.now())]),
     ...(minGrace === null ? [] : [minGraceText(minGrace)]),
     `rate: ${paceText(null, learned) || 'nothing is known of its limit yet'}`,
+    ...(isQuiet ? [] : [lowRateAdvice(learned, target, toType)].filter(Boolean)),
   ];
 }
 

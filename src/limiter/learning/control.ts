@@ -14,6 +14,7 @@ import { learnRate, recallRate } from './learn-rate.ts';
 import { firstRate, isNewRamp, type LearnedRate, type Observation, step, waitLeftMs } from './learned-rate.ts';
 import { noCost, startRamp } from './ramp.ts';
 import { rateRules as rules } from './rate-rules.ts';
+import { countRefusals, noRefusals, type Refusals } from './refusals.ts';
 import { countMiss, type ShortWindows, shortWindowRate, watchShortWindows } from './short-windows.ts';
 import type { Sums } from './sums.ts';
 import { blameErrors } from './throttling-errors.ts';
@@ -29,13 +30,14 @@ export type TargetControl = {
   closed: Closed | null;
   cycle: Cycle;
   blame: Blame;
+  refusals: Refusals;
   announced: AnnouncedWindow | null;
   shortWindows: ShortWindows | null;
   inFlight: InFlight;
 };
 
 /** The number of the form in which the state is stored. Redis keeps it for 90 days; a state in another form is learned again. */
-const stateVersion = 15;
+const stateVersion = 16;
 
 /** Returns the next state of a target. Pure. */
 export function control(stored: TargetControl | null, sums: Sums): TargetControl {
@@ -54,7 +56,8 @@ export function control(stored: TargetControl | null, sums: Sums): TargetControl
   const judged = blame(isFutileTrial ? abandonTrial(before.blame) : before.blame, before.rate, sums, isHeldDown);
   const seen = observe(sums, judged.counts);
   const inFlight = sums.most === 0 ? before.inFlight : learnInFlight(before.inFlight, seen, sums.most);
-  const state = { ...before, blame: judged.blame, announced, shortWindows, inFlight };
+  const refusals = countRefusals(before.refusals, sums);
+  const state = { ...before, blame: judged.blame, refusals, announced, shortWindows, inFlight };
   const next = applyAnnouncedRate(before, nextState(state, judged.rate, seen, sums, ceiling), seen);
   return advanceEpoch(released, clampRate(heedCeiling(before, next, ceiling, sums.now), ceiling));
 }
@@ -188,6 +191,7 @@ function firstState(sums: Sums, ceiling: number | null): TargetControl {
     closed: null,
     cycle: firstCycle(sums.now),
     blame: firstBlame(sums.now),
+    refusals: noRefusals,
     announced: null,
     shortWindows: null,
     inFlight: firstInFlight(sums.now, sums.most || Number.MAX_SAFE_INTEGER),

@@ -139,6 +139,17 @@ describe('where a run begins', () => {
     expect(learnedStart(read(limiter())!)).toMatchObject({ perSecond: 412, wasRefused: true });
   });
 
+  it('is low after refusals that made it less than half of what was accepted before', () => {
+    const refusals = { refused: 2, answers: 583, atMs: now - 40_000, acceptedSince: 9 };
+    const low = (answered: number, seen: object = refusals) => {
+      const state = { ...JSON.parse(limiter({ answered }).state), refusals: seen };
+      return read({ ...limiter(), state: JSON.stringify(state) })?.lowAfter;
+    };
+    expect(low(900)).toEqual({ refused: 2, answers: 583, agoMs: 40_000 });
+    expect(low(800)).toBeNull();
+    expect(low(900, { ...refusals, refused: 0 })).toBeNull();
+  });
+
   it('is unknown before anything was accepted', () => {
     expect(read(limiter({ low: 0 }))?.learned).toBeNull();
     expect(learnedStart(read(limiter({ low: 0 }))!)).toBeNull();
@@ -152,7 +163,7 @@ describe('where a run begins', () => {
     expect(start(limiter())).toMatchObject({ perSecond: 200, isCapped: true, wasRefused: true });
     expect(start(limiter({ rate: 150, low: 150 }))).toMatchObject({ perSecond: 150, isCapped: false });
     expect(start(silent)).toMatchObject({ perSecond: expect.closeTo(150 * 0.9 * 0.98, 0), isCapped: false });
-    const capped = { perSecond: 200, silentMs: 0, isCapped: true, wasRefused: false };
+    const capped = { perSecond: 200, silentMs: 0, isCapped: true, wasRefused: false, lowAfter: null };
     expect(start(limiter({ low: 0 }))).toEqual(capped);
     expect(learnedStart(null, 200)).toEqual(capped);
   });

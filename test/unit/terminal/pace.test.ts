@@ -47,6 +47,17 @@ describe('the sentence about a running run', () => {
       { rate: 40, limitMet: 80, limitFound: 0 },
       'Looking for the limit: 40/s now, 80/s was refused.',
     ],
+    [
+      'is far below what was accepted before',
+      { rate: 12, limitMet: 13, limitFound: 12, lowAfter: { refused: 2, answers: 583, agoMs: 40_000 } },
+      'Deleting at 12/s; 2 of 583 requests were refused, the last 40 s ago: looking for more. ' +
+        'Forget it: expunge target forget-rate --base-url https://api.example.com',
+    ],
+    [
+      'is far below that, but the server asks for a wait',
+      { hold, lowAfter: { refused: 1, answers: 583, agoMs: 40_000 } },
+      `Waiting 21 s: the server answered 429 and sent Retry-After 30. ${release}`,
+    ],
     ['does not use what it has met', { use: 0.3, limitFound: 0 }, 'Deleting; looking for the limit.'],
     ['climbs above', { rate: 470 }, 'Increasing: 470/s, last limit at 430/s.'],
     [

@@ -187,7 +187,7 @@ describe('planText', () => {
     ['600/s', 90_000, 'starts at 412/s, learned 1 min ago; at most 600/s'],
     ['200/s', 90_000, 'at most 200/s'],
   ])('begins at what was learned, unless --rate %s is lower', (text, silentMs, words) => {
-    const learned = { perSecond: 412, silentMs, isCapped: false, wasRefused: true };
+    const learned = { perSecond: 412, silentMs, isCapped: false, wasRefused: true, lowAfter: null };
     const lines = planText({ ...plan, learned, rate: text === null ? null : parseRate(text) }).split('\n');
     expect(lines).toContain(`  Pace      ${words}`);
   });
@@ -197,9 +197,19 @@ describe('planText', () => {
     [null, 10_800_000, 'not refused up to 50/s, 3 h ago'],
     ['200/s', 0, 'not refused up to 50/s; at most 200/s'],
   ])('claims no more than what was answered, where nothing was refused yet (--rate %s)', (text, silentMs, words) => {
-    const learned = { perSecond: 50, silentMs, isCapped: false, wasRefused: false };
+    const learned = { perSecond: 50, silentMs, isCapped: false, wasRefused: false, lowAfter: null };
     const lines = planText({ ...plan, learned, rate: text === null ? null : parseRate(text) }).split('\n');
     expect(lines).toContain(`  Pace      ${words}`);
+  });
+
+  it('says which answers a low rate comes from, and how to forget it', () => {
+    const lowAfter = { refused: 1, answers: 583, agoMs: 10_800_000 };
+    const learned = { perSecond: 12, silentMs: 10_800_000, isCapped: false, wasRefused: true, lowAfter };
+    const text = planText({ ...plan, learned, rate: null });
+    expect(text).toContain('starts at 12/s, learned 3 h ago: 1 of 583 requests was refused, the last 3 h ago');
+    expect(text).toContain('\n            Forget it: expunge target forget-rate --base-url https://api.example.com');
+    for (const other of [{ rate: parseRate('10/s') }, { rate: null, learned: { ...learned, lowAfter: null } }])
+      expect(planText({ ...plan, learned, ...other })).not.toContain('forget-rate');
   });
 
   it('says which other rate a resumed run had until now', () => {
@@ -210,7 +220,7 @@ describe('planText', () => {
   });
 
   it('begins at the limit of the target', () => {
-    const learned = { perSecond: 200, silentMs: 0, isCapped: true, wasRefused: false };
+    const learned = { perSecond: 200, silentMs: 0, isCapped: true, wasRefused: false, lowAfter: null };
     expect(planText({ ...plan, learned, rate: null })).toContain(
       '  Pace      starts at 200/s, the limit of the target',
     );

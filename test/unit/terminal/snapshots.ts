@@ -1,7 +1,8 @@
 import { parseRun, type Run } from '../../../src/ledger/run.ts';
-import { findStandings, type Reading, standingAdvice } from '../../../src/ledger/standing.ts';
+import { findStandings, type Reading } from '../../../src/ledger/standing.ts';
 import { perOutcome } from '../../../src/model/outcome.ts';
 import { toTypeAnywhere } from '../../../src/model/to-type.ts';
+import { paceAdvice } from '../../../src/terminal/pace.ts';
 import type { Snapshot } from '../../../src/terminal/snapshot.ts';
 
 export const noCounts = perOutcome(() => 0);
@@ -58,7 +59,8 @@ export function reading({
 /** A snapshot of what was read. */
 export function snapshotOf(seen: Reading, changes: Partial<Snapshot> = {}): Snapshot {
   const standings = findStandings(seen);
-  const advice = standings[0] ? standingAdvice(standings[0], toTypeAnywhere) : '';
+  const { limiter } = seen;
+  const advice = paceAdvice({ standings, limiter }, seen.target, toTypeAnywhere);
   const { state, reason, who, rate } = seen.run as Run;
-  return snapshot({ state, reason, who, rate, standings, advice, limiter: seen.limiter, at: seen.now, ...changes });
+  return snapshot({ state, reason, who, rate, standings, advice, limiter, at: seen.now, ...changes });
 }

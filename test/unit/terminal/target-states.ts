@@ -13,6 +13,7 @@ export function target(changes: Partial<TargetState> = {}): TargetState {
     limitMet: 430,
     limitFound: 430,
     learned: 412,
+    lowAfter: null,
     ceiling: null,
     advised: null,
     inFlight: 64,
