@@ -17,8 +17,7 @@ type Given = {
   texts?: SettingTexts;
   options?: RunOptions;
   reason: string;
-  /** Whether a person has seen the plan and its warnings. */
-  isAsked?: boolean;
+  accepted?: ListAction['accepted'];
   onRun?: ListAction['onRun'];
 };
 
@@ -36,7 +35,7 @@ const ofProtectFile: readonly SettingName[] = ['protectColumn', 'expectUnprotect
 export function toListAction(
   { config, sources, env }: Pick<ApiDeps, 'config' | 'sources' | 'env'>,
   { name: who, role }: Caller,
-  { target, texts = {}, options = {}, reason, isAsked = false, onRun }: Given,
+  { target, texts = {}, options = {}, reason, accepted = {}, onRun }: Given,
 ): ListAction {
   const given = parsed(texts);
   const isOwnFile = config.protect !== undefined && given.protect === undefined;
@@ -50,7 +49,8 @@ export function toListAction(
     by: { who, reason },
     role,
     command: '',
-    isAsked,
+    isAsked: false,
+    accepted,
     newRunOnly: true,
     onRun,
   };

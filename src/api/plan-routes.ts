@@ -54,6 +54,7 @@ const applyBody = z.strictObject({
   ...queryFields(ruleSettings),
   partial,
   expect_unprotected: flag.describe('the person has seen that the list holds none of the ids that the server protects'),
+  allow_mixed_ids: flag.describe('the person has seen the ids that look unlike the others'),
   start_at: shapes.startAt,
   stop_at: shapes.stopAt,
   max_duration_seconds: z.int().min(1).max(31_536_000).optional(),
@@ -268,7 +269,7 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
   const kept = await findPlan(deps.session, params.plan!);
   const { confirm, confirm_host: confirmHost, reason, ...timed } = body;
   const { start_at: startAt, stop_at: stopAt, max_duration_seconds: maxDuration, ...more } = timed;
-  const { expect_unprotected: isExpected, ...others } = more;
+  const { expect_unprotected: isUnprotected, allow_mixed_ids: isMixed, ...others } = more;
   requireConfirmedCount(confirm, kept.ids);
   const options: RunOptions = {
     detach: true,
@@ -278,8 +279,11 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
     ...(maxDuration && { maxDuration: maxDuration * 1_000 }),
   };
   const target = targetOf(kept.baseUrl, kept.account);
-  const isAsked = isExpected === 'true';
-  const given = toListAction(deps, caller, { target, options, reason, isAsked, onRun });
+  const accepted = {
+    ...(isUnprotected === 'true' && { expectUnprotected: true }),
+    ...(isMixed === 'true' && { allowMixedIds: true }),
+  };
+  const given = toListAction(deps, caller, { target, options, reason, accepted, onRun });
   const seal = (before: SealedPlan, files: PlanFiles) => sealedFor({ deps, caller }, { kept, before, files }, others);
   const { run, warnings } = await withOwnRedis(deps, (session) => applyKeptPlan(session, given, kept, seal));
   return { run: run.id, ...spellOutWarnings(warnings) };

@@ -114,7 +114,7 @@ export function carryOut(
     confirm,
     confirm_host: confirmHost,
     reason: by.reason,
-    ...(isAsked && { expect_unprotected: 'true' }), // the confirmed plan shows it
+    ...(isAsked && { expect_unprotected: 'true', allow_mixed_ids: 'true' }), // the confirmed plan shows it
     ...(startAt > 0 && { start_at: isoTime(startAt) }),
     ...(stopAt > 0 && { stop_at: isoTime(stopAt) }),
     ...(maxDuration > 0 && { max_duration_seconds: Math.ceil(maxDuration / 1_000) }),

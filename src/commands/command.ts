@@ -124,6 +124,7 @@ const isOnRetry: Record<SettingFor<'list'>, boolean> = {
   expectUnprotected: true,
   allowIdChars: true,
   idPattern: false,
+  allowMixedIds: false,
   allowInvisible: true,
   allowColumnNames: true,
   allowDamagedNumbers: true,

@@ -42,7 +42,7 @@ export function toListAction(invocation: Invocation): ListAction {
     by: readBy(invocation),
     role: 'admin',
     command: `cd ${quoteForShell(process.cwd())} && ${commandLine(program, argv)}`,
-    isAsked: options.yes !== true || options.dryRun === true,
+    isAsked: options.yes !== true,
     newRunOnly: false,
   };
 }

@@ -144,6 +144,15 @@ export const runSettings = {
     fallback: undefined,
     help: 'reject ids that do not match this regular expression as a whole: [0-9a-f]{24}',
   }),
+  allowMixedIds: setting({
+    use: 'list',
+    flag: 'allow-mixed-ids',
+    env: 'EXPUNGE_ALLOW_MIXED_IDS',
+    arg: null,
+    parse: parse.flag,
+    fallback: false,
+    help: 'accept a few ids that look unlike all others, with --yes and in a schedule',
+  }),
   allowInvisible: setting({
     use: 'list',
     flag: 'allow-invisible',

@@ -5,7 +5,7 @@ import { html, nothing } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
 import { alarm } from './parts.ts';
 import { planFields } from './plan-fields.ts';
-import { applyPlan, deletedBy, nameOf, planConfirmFields, planView, unprotectedAlarm } from './plan-view.ts';
+import { applyPlan, deletedBy, nameOf, planAlarm, planConfirmFields, planView } from './plan-view.ts';
 import type { Plan, Target } from './types.ts';
 
 /** Makes a run of a list: the list is read, its plan is shown, and nothing is sent before the number of ids is typed. */
@@ -178,7 +178,7 @@ class NewRun {
     return html`<form autocomplete="off" @submit=${(event: SubmitEvent) => this.#apply(event, plan)}>
       ${planConfirmFields(plan).map(renderField)}
       ${renderField({ name: 'reason', label: 'Reason', hint: 'is recorded in the audit trail' })}
-      ${alarm(unprotectedAlarm(plan))}
+      ${alarm(planAlarm(plan))}
       ${alarm(this.#problem)}
       <p class="buttons"><button class="danger" ?disabled=${this.#busy !== ''}>Delete ${deletedBy(plan)}</button>
         <span class="soft">This cannot be undone.</span></p></form>`;

@@ -37,6 +37,7 @@ const questions: Readonly<Record<PlanField, Asked | null>> = {
   expect_unprotected: null, // the plan asks for it
   allow_id_chars: null,
   id_pattern: null,
+  allow_mixed_ids: null, // the plan asks for it
   allow_invisible: null,
   allow_column_names: null,
   allow_damaged_numbers: null,

@@ -1,5 +1,5 @@
 import { address, post } from './api.ts';
-import { count, duration, parseHost } from './format.ts';
+import { count, duration, parseHost, plural } from './format.ts';
 import { html, nothing, visibleId } from './markup.ts';
 import { type Content, facts, idText, table, time, word } from './parts.ts';
 import { confirmation, confirmFields } from './run-actions.ts';
@@ -17,6 +17,7 @@ export function planView(plan: Plan, content: Content) {
       ['rows', count(counts.rows ?? 0)],
       ['ids to delete', html`<b>${count(n)}</b>`],
       ['for example', plan.samples.map(visibleId).join(', ')],
+      ['shapes', shapesOf(plan)],
       ['duplicates', counts.duplicate ? count(counts.duplicate) : ''],
       ['protected', counts.protected ? count(counts.protected) : ''],
       ['rejected', reasons.map(([code, many]) => `${code} ${count(many)}`).join(', ')],
@@ -72,7 +73,11 @@ function isUnprotected({ protected_read: read, counts }: Plan) {
 
 /** Has a plan carried out. `values`: the values of its fields, and the reason; `key`: makes a repeated action the same run. */
 export function applyPlan(plan: Plan, values: Record<string, string>, key: string) {
-  const body = { ...confirmation(values), ...(isUnprotected(plan) && { expect_unprotected: 'true' }) };
+  const seen = {
+    ...(isUnprotected(plan) && { expect_unprotected: 'true' }),
+    ...(plan.odd_ids > 0 && { allow_mixed_ids: 'true' }),
+  };
+  const body = { ...confirmation(values), ...seen };
   return post<{ run: string }>(`/plans/${plan.plan}/apply`, body, { 'idempotency-key': key });
 }
 
@@ -81,11 +86,22 @@ export function planConfirmFields({ confirm: n, protected_host: host }: Plan) {
   return confirmFields(n, 'ids to delete', host);
 }
 
-/** Warns the person who confirms a plan in which no id is protected, although the server protects some. */
-export function unprotectedAlarm(plan: Plan) {
-  return isUnprotected(plan)
-    ? `None of the ${count(plan.protected_read ?? 0)} ids that the server protects is in this list. Is it the right one?`
-    : '';
+/** Warns the person who confirms a plan in which no id is protected, although the server protects some, or some ids look unlike the others. */
+export function planAlarm(plan: Plan) {
+  const read = `None of the ${count(plan.protected_read ?? 0)} ids that the server protects is in this list. Is it the right one?`;
+  const odd = `${plural(plan.odd_ids, 'ids')} of this list ${plan.odd_ids === 1 ? 'looks' : 'look'} unlike the others. Are they ids?`;
+  return [isUnprotected(plan) ? read : '', plan.odd_ids > 0 ? odd : ''].filter(Boolean).join(' ');
+}
+
+/** What the ids look like, if they have several shapes; the place of the first one that looks unlike the others. */
+function shapesOf({ shapes }: Plan) {
+  if (shapes.length < 2) return '';
+  const place = (line: number) => ` (line ${count(line)})`;
+  return shapes
+    .map(
+      ({ count: ids, like, line, is_odd: isOdd }) => `${count(ids)} like ${visibleId(like)}${isOdd ? place(line) : ''}`,
+    )
+    .join(' · ');
 }
 
 function rejectedTable({ plan, rejected_samples: rows, counts: { rejected = rows.length } }: Plan) {

@@ -4,7 +4,7 @@ import { count, plural } from './format.ts';
 import { html, nothing } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
 import { alarm, table, time } from './parts.ts';
-import { applyPlan, deletedBy, nameOf, planConfirmFields, planView, unprotectedAlarm } from './plan-view.ts';
+import { applyPlan, deletedBy, nameOf, planAlarm, planConfirmFields, planView } from './plan-view.ts';
 import type { KeptPlan, Plan } from './types.ts';
 import { mayOperate } from './words.ts';
 
@@ -111,7 +111,7 @@ function approval(plan: Plan, go: (path: string) => void): Question {
     title: `Approve the plan of ${plan.planned_by}?`,
     label: `Delete ${deletedBy(plan)}`,
     isDangerous: true,
-    text: html`Workers delete ${plural(plan.confirm, 'ids')}. This cannot be undone. ${alarm(unprotectedAlarm(plan))}`,
+    text: html`Workers delete ${plural(plan.confirm, 'ids')}. This cannot be undone. ${alarm(planAlarm(plan))}`,
     fields: planConfirmFields(plan),
     act: async (values) => {
       const made = await applyPlan(plan, values, key);

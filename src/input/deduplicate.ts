@@ -2,6 +2,7 @@ import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { ByteIndex } from './byte-index.ts';
+import { ShapeCounter } from './count-shapes.ts';
 import {
   BlockFile,
   BlockReader,
@@ -24,6 +25,7 @@ export type DeduplicationResult = {
   protected: number;
   first: SpooledId | null;
   last: SpooledId | null;
+  shapes: ShapeCounter; // of these ids
 };
 
 /**
@@ -47,6 +49,7 @@ class Deduplicator {
     protected: 0,
     first: null,
     last: null,
+    shapes: new ShapeCounter(),
   };
   readonly settled: SettledFiles;
   readonly #folder: string;
@@ -116,8 +119,10 @@ class Deduplicator {
 
   #keep(block: Buffer, at: number): void {
     const row = block.readUInt32LE(at);
-    const { first, last, ids } = this.found;
-    const resource = resourceAt(block, at + placeBytes);
+    const { first, last, ids, shapes } = this.found;
+    const start = at + placeBytes;
+    const resource = resourceAt(block, start);
+    shapes.add({ row, resource }, block, at + 4, start + headerBytes, endOf(block, start));
     ids.set(resource, (ids.get(resource) ?? 0) + 1);
     if (first === null || row < first.row) this.found.first = keptAt(block, at);
     if (last === null || row > last.row) this.found.last = keptAt(block, at);

@@ -7,6 +7,7 @@ import type { Position, Row } from '../model/row.ts';
 import { isStalePath, processName } from '../stale-path.ts';
 import { systemCode } from '../system-errors.ts';
 import { type DeduplicationResult, deduplicate, type SpooledId } from './deduplicate.ts';
+import { joinProfiles, judgeShapes, type ShapeProfile } from './id-shapes.ts';
 import { NearMisses } from './near-misses.ts';
 import { ResourceNumbers } from './resource-numbers.ts';
 import {
@@ -34,6 +35,7 @@ export type Spool = {
   protected: number;
   protectedList: ProtectedList | null; // the content of the protect file; null without one
   nearMiss: string | null; // a protected id that misses an id of the list only by the way it is written, in words
+  shapes: ShapeProfile; // what the ids to be sent look like, also of those that `takeIds` holds back
   limited: boolean; // whether the input had more rows than --limit
   layout: string; // hash of file names and lines: differs if the same rows have other positions
   sha256: string; // hash over resource, id and reject of each row in order, which rows are protected, and the names of configured resources
@@ -125,8 +127,26 @@ function summarise(folder: string, files: string[], writer: SpoolWriter, found: 
   const rejected = Object.values(writer.rejected).reduce((sum, count) => sum + count, 0);
   const sha256 = writer.hash.digest('hex');
   const layout = writer.layout.update(JSON.stringify(files)).digest('hex');
+  const shapes = joinProfiles([...found.ids.keys()].map((number) => profileOf(found, number, files)));
   const ends = { first: endOf(found.first, resources), last: endOf(found.last, resources) };
-  return { folder, files, resources, ...counts, rejected, rejectedByCode: writer.rejected, layout, sha256, ...ends };
+  return {
+    folder,
+    files,
+    resources,
+    ...counts,
+    rejected,
+    rejectedByCode: writer.rejected,
+    layout,
+    sha256,
+    shapes,
+    ...ends,
+  };
+}
+
+/** What the ids of one resource look like. Shapes that were not counted can be of any resource. */
+function profileOf({ shapes, ids }: DeduplicationResult, resource: number, files: readonly string[]): ShapeProfile {
+  const counted = shapes.shapes.filter((shape) => shape.resource === resource);
+  return judgeShapes(counted, ids.get(resource)! - counted.reduce((sum, { count }) => sum + count, 0), files);
 }
 
 function endOf(kept: SpooledId | null, resources: ResourceNumbers): Spool['first'] {

@@ -13,7 +13,7 @@ import { visible } from '../model/visible.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { type AppliedPlan, refuseDrift } from './applied-plan.ts';
 import type { ListAction } from './list-action.ts';
-import { checkList, checkProtection } from './plan-list.ts';
+import { checkList, checkUnseen } from './plan-list.ts';
 import { isPartial, otherIds, otherRules, type SealedPlan, withRules } from './sealed-plan.ts';
 import type { Session } from './session.ts';
 import { refuseFixedRules } from './submit-run.ts';
@@ -30,7 +30,7 @@ export function actionOfPlan(given: ListAction, { plan }: AppliedPlan): { action
   refuseDrift(otherRules(plan, given.config, given.sources));
   const action: ListAction = {
     ...given,
-    config: withRules(given.config, plan),
+    config: Object.freeze({ ...withRules(given.config, plan), ...given.accepted }),
     options: { ...given.options, partial: isPartial(plan) },
     by: { ...given.by, reason: given.by.reason || plan.reason },
   };
@@ -40,7 +40,7 @@ export function actionOfPlan(given: ListAction, { plan }: AppliedPlan): { action
 /** Throws GUARD if the list holds other ids than the plan, and whatever refuses a list without a plan. */
 export function checkPlanned(action: ListAction, { plan }: AppliedPlan, list: List): void {
   checkList(action, list.spool);
-  checkProtection(action, list.spool);
+  checkUnseen(action, list.spool);
   refuseDrift(otherIds(plan, list));
 }
 

@@ -26,6 +26,8 @@ export type ListAction = {
   command: string;
   /** Whether a person sees the plan before it is carried out. */
   isAsked: boolean;
+  /** What a person who has seen the plan accepts of its list, in addition to the rules of the plan. */
+  accepted?: Partial<Pick<Config, 'expectUnprotected' | 'allowMixedIds'>>;
   /** Whether the action must make a new run: it does not touch an existing one. */
   newRunOnly: boolean;
   /** The base URL of the run that is rehearsed. */

@@ -1,6 +1,7 @@
 import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { countSettledRows, readChunks } from '../input/chunk-ids.ts';
+import { adviceOnOdd, explainOdd } from '../input/id-shapes.ts';
 import { defaultColumn, detectFormat } from '../input/input-options.ts';
 import { explainNearMiss, explainUnmatched } from '../input/read-protected.ts';
 import type { Spool } from '../input/spool.ts';
@@ -71,6 +72,7 @@ export function makeListPlan(action: ListAction, target: Target, list: List, kno
     rows: spool.rows,
     ids: spool.ids,
     samples: samplesOf(spool),
+    shapes: spool.shapes,
     column:
       retries === null && hasColumns(spool.files, config) && !config.noHeader ? (config.column ?? defaultColumn) : null,
     rejected: spool.rejectedByCode,
@@ -192,14 +194,25 @@ export function checkList({ config, options }: ListBounds, { rows, ids, files, n
   if (nearMiss !== null && !config.expectUnprotected) throw unprotected(explainNearMiss(nearMiss));
 }
 
-/** Throws GUARD if no question is asked and none of the protected ids is in the list: their file may be the wrong one, or in another form. */
-export function checkProtection(
-  { config, isAsked }: Pick<ListAction, 'config' | 'isAsked'>,
-  facts: ProtectFacts,
-): void {
-  const reason = isAsked ? null : unprotectedReason(config, facts);
-  if (reason !== null) throw unprotected(reason);
+/** Throws GUARD for a list that a person has to see in its plan, if no question is asked. */
+export function checkUnseen({ config, isAsked }: Pick<ListAction, 'config' | 'isAsked'>, facts: UnseenFacts): void {
+  const error = isAsked ? null : whyToBeSeen(config, facts);
+  if (error !== null) throw error;
 }
+
+/**
+ * Why a person has to see the plan of a list before it is deleted: its protected ids may be the wrong ones, or in another form, or some of its ids look
+ * like something else. Null if there is no reason.
+ */
+function whyToBeSeen(config: Config, facts: UnseenFacts): ExpungeError | null {
+  const reason = config.expectUnprotected ? null : explainUnmatched(facts);
+  if (reason !== null) return unprotected(reason);
+  const odd = config.allowMixedIds ? null : explainOdd(facts.shapes);
+  if (odd === null) return null;
+  return new ExpungeError('GUARD', `${odd}; nothing was sent`, { next: adviceOnOdd(facts.shapes) });
+}
+
+type UnseenFacts = Parameters<typeof explainUnmatched>[0] & Pick<Spool, 'shapes'>;
 
 function unprotected(reason: string): ExpungeError {
   const next =
@@ -208,15 +221,9 @@ function unprotected(reason: string): ExpungeError {
 }
 
 /** What a dry run warns of if the same command with --yes would be refused; '' = it would not be. */
-export function dryRunRefusal(config: ListAction['config'], facts: ProtectFacts): string {
-  const reason = unprotectedReason(config, facts);
-  return reason === null ? '' : `warning: with --yes the run is refused: ${reason}; --expect-unprotected accepts that`;
-}
-
-type ProtectFacts = Parameters<typeof explainUnmatched>[0];
-
-function unprotectedReason({ expectUnprotected }: ListAction['config'], facts: ProtectFacts): string | null {
-  return expectUnprotected ? null : explainUnmatched(facts);
+export function dryRunWarning(config: Config, facts: UnseenFacts): string {
+  const error = whyToBeSeen(config, facts);
+  return error === null ? '' : `warning: with --yes the run is refused: ${error.message}\n  ${error.next}`;
 }
 
 function checkMaxDeletes(ids: number, maxDeletes: Config['maxDeletes'], isPartial: boolean): void {

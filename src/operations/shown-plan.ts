@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { parse } from 'csv-parse';
+import { shapeFacts } from '../input/id-shapes.ts';
 import { sumIds } from '../model/resource.ts';
 import { forecastFacts } from '../terminal/forecast-text.ts';
 import type { Plan } from '../terminal/plan-text.ts';
@@ -37,6 +38,7 @@ export function shownPlan({ plan, shown }: MadePlan, rejected_samples: RejectedR
     counts: { rows: shown.rows, ...shown.ids, ...shown.settled },
     rejected: shown.rejected,
     samples: shown.samples,
+    ...shapeFacts(shown.shapes),
     first: shown.firstUrl === null ? null : { url: shown.firstUrl },
     requests: plan.requests,
     expected: forecastFacts(shown.forecast),

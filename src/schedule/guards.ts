@@ -1,4 +1,5 @@
 import { count, plural } from '../format.ts';
+import { adviceOnOdd, explainOdd, type ShapeProfile } from '../input/id-shapes.ts';
 import { explainUnmatched } from '../input/read-protected.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
@@ -12,6 +13,7 @@ export type ListFacts = {
   protectedList: ProtectedList | null;
   nearMiss: string | null;
   protected: number;
+  shapes: ShapeProfile;
   left: number;
   sends: number;
 };
@@ -33,6 +35,7 @@ export function findRejection(list: ListFacts, schedule: Schedule, hasList = tru
     hasList ? checkExpectedCount(list, expectCount) : null,
     checkProtected(list, schedule),
     hasList ? checkMatched(list, schedule) : null,
+    hasList ? checkShapes(list, schedule) : null,
     hasList ? checkEmpty(list, allowEmpty) : null,
     hasList ? checkSame(list, schedule) : null,
     hasList ? checkGrowth(list, schedule) : null,
@@ -82,6 +85,12 @@ function checkProtected(
 function checkMatched(list: ListFacts, schedule: Schedule): ListRejection | null {
   const reason = parseStoredSettings(schedule).expectUnprotected ? null : explainUnmatched(list);
   return reason === null ? null : { guard: 'protected', reason: `${reason}; --expect-unprotected accepts that` };
+}
+
+/** Checks what the ids look like. A few that look unlike all others are most often something else. */
+function checkShapes({ shapes }: ListFacts, schedule: Schedule): ListRejection | null {
+  const reason = parseStoredSettings(schedule).allowMixedIds ? null : explainOdd(shapes);
+  return reason === null ? null : { guard: 'odd_ids', reason: `${reason}; ${adviceOnOdd(shapes)}` };
 }
 
 function checkEmpty({ rows }: ListFacts, allowEmpty: boolean): ListRejection | null {

@@ -67,9 +67,10 @@ async function occurrenceListOf(
 ): Promise<OccurrenceList> {
   const spool = atMost > 0 ? await takeIds(all, atMost) : all;
   const sends = sumIds(spool.ids);
-  const { rows, ids, sha256, protectedList, nearMiss, protected: kept } = source.spool;
+  const { rows, ids, sha256, protectedList, nearMiss, protected: kept, shapes } = source.spool;
   const retriedIds = left.retried === null ? 0 : left.retried.ids - (await countHeldBack(spool, retriedFrom.row));
-  const facts = { rows, ids: sumIds(ids), sha256, protectedList, nearMiss, protected: kept, left: left.ids, sends };
+  const matched = { protectedList, nearMiss, protected: kept };
+  const facts = { rows, ids: sumIds(ids), sha256, ...matched, shapes, left: left.ids, sends };
   const { run, mayBeGone } = left.retried ?? { run: { id: '' }, mayBeGone: 0 };
   const { file } = retriedFrom;
   const retried =

@@ -12,7 +12,7 @@ export const missedPolicies = ['none', 'latest'] as const;
 /** The guard that pauses a schedule: for a list that must not be deleted, or for a run that is halted or found none of its ids. */
 export type GuardCode = ListGuardCode | RunGuardCode;
 
-export type ListGuardCode = 'too_many' | 'unexpected_count' | 'growth' | 'empty' | 'same' | 'protected';
+export type ListGuardCode = 'too_many' | 'unexpected_count' | 'growth' | 'empty' | 'same' | 'protected' | 'odd_ids';
 
 type RunGuardCode = 'halted' | 'none_there';
 

@@ -1,4 +1,5 @@
 import { count, duration, rate as perSecond, plural, roughly, utcTime } from '../format.ts';
+import { noShapes, type ShapeProfile, shapeText } from '../input/id-shapes.ts';
 import type { MinGrace } from '../ledger/min-grace.ts';
 import type { RunState } from '../ledger/run.ts';
 import type { RuleName, RunRules } from '../ledger/run-rules.ts';
@@ -26,6 +27,7 @@ export type Plan = RunRules & {
   rows: number;
   ids: IdCounts;
   samples: readonly string[]; // the first ids to be sent
+  shapes: ShapeProfile; // what these ids look like
   column: string | null; // the column of the ids; null if there are no columns
   rejected: Record<string, number>; // number of rejected rows, by code
   rejectsFile: string | null;
@@ -158,6 +160,7 @@ function targetLines(plan: ShownPlan, style: Style): Line[] {
     ['Target', `${target}${account}, ${tokenText(plan)}`],
     ...pathLines(plan, style),
     ...(plan.samples.length === 0 ? [] : [['Ids', samples(plan)] as Line]),
+    ...shapeLines(plan, style),
     ...(plan.firstUrl === null ? [] : [['First', `DELETE ${plan.firstUrl}`] as Line]),
     ...lastLines(plan, style),
     ...plan.proof.map((sentence): Line => ['Answers', style.yellow(sentence)]),
@@ -167,6 +170,19 @@ function targetLines(plan: ShownPlan, style: Style): Line[] {
     ...targetLimitLines(plan),
     ...forecastLines(plan),
   ];
+}
+
+/** The shapes of the ids, if they have several: the line for whoever looks for what is no id. */
+function shapeLines({ shapes = noShapes, files }: Plan, style: Style): Line[] {
+  const texts = shapeText(shapes, files.length > 1);
+  if (texts.length < 2) return [];
+  const [line, pattern] = [texts.join(' · '), shapes.pattern];
+  if (shapes.odd === 0) return [['Shapes', line]];
+  const without =
+    pattern === null
+      ? []
+      : [['', `leave out what looks unlike the others: --id-pattern ${quoteForShell(pattern)}`] as Line];
+  return [['Shapes', style.yellow(line)], ...without];
 }
 
 function lastLines({ lastId, endsWithoutNewline }: Plan, style: Style): Line[] {

@@ -1,8 +1,8 @@
-/** `count` ids `<name>-000001`, …; every fiftieth with characters that a path must encode. */
+/** `count` ids `<name>-000001`, …; every tenth with characters that a path must encode. */
 export function makeIds(name: string, count: number): string[] {
   return Array.from(
     { length: count },
-    (_, n) => `${name}-${String(n).padStart(6, '0')}${n % 50 === 7 ? '~ä+&=@:' : ''}`,
+    (_, n) => `${name}-${String(n).padStart(6, '0')}${n % 10 === 7 ? '~ä+&=@:' : ''}`,
   );
 }
 

@@ -8,7 +8,7 @@ import { rehearsalMark, rehearsalText } from '../../model/rehearsal.ts';
 import { sumIds } from '../../model/resource.ts';
 import { type Target, targetOf } from '../../model/target.ts';
 import type { ListAction } from '../../operations/list-action.ts';
-import { checkList, checkProtection, makeListPlan, noListHistory } from '../../operations/plan-list.ts';
+import { checkList, checkUnseen, makeListPlan, noListHistory } from '../../operations/plan-list.ts';
 import { withRedis } from '../../operations/session.ts';
 import { findList } from '../../operations/start-list.ts';
 import { withThrowawayState } from '../../redis/private/throwaway.ts';
@@ -44,7 +44,7 @@ export async function rehearse(given: Invocation, readList: ReadList): Promise<n
     endingEarly(given, remove, (isDeleting) =>
       readList(apart(given, stateDir), async (list) => {
         checkList(action, list.spool);
-        checkProtection(action, list.spool);
+        checkUnseen(action, list.spool);
         refuseTooMany(list);
         const { pathname } = new URL(target.baseUrl);
         const basePath = pathname.replace(/\/$/, '');

@@ -4,10 +4,11 @@ import { settings } from '../../config/settings.ts';
 import { ExpungeError } from '../../errors.ts';
 import { count } from '../../format.ts';
 import { countSettledRows } from '../../input/chunk-ids.ts';
+import { shapeFacts } from '../../input/id-shapes.ts';
 import { openInputs } from '../../input/open-inputs.ts';
 import type { List } from '../../input/with-list.ts';
 import { anyResource, sumIds } from '../../model/resource.ts';
-import { checkList, checkProtection, dryRunRefusal } from '../../operations/plan-list.ts';
+import { checkList, checkUnseen, dryRunWarning } from '../../operations/plan-list.ts';
 import { withReadList } from '../../operations/read-list.ts';
 import { forecastFacts } from '../../terminal/forecast-text.ts';
 import { type Progress, startProgress } from '../../terminal/live-panel.ts';
@@ -33,12 +34,12 @@ export async function execute(invocation: Invocation): Promise<number> {
   const credentials = options.dryRun ? null : readCredentials(invocation);
   return withNamedList(invocation, invocation.args, async (list) => {
     checkList(action, list.spool);
-    checkProtection(action, list.spool);
+    checkUnseen(action, list.spool);
     if (list.spool.rows === 0) infoWriter(invocation)('The list is empty: 0 rows. --allow-empty accepts that.');
     if (credentials === null) {
       const { planOfDryRun } = await import('../../operations/dry-plan.ts');
       const { plan, notes } = await planOfDryRun(action, { target, list, retries: null, applied: null });
-      return showDryRun(invocation, list, plan, [dryRunRefusal(config, list.spool), ...notes]);
+      return showDryRun(invocation, list, plan, [dryRunWarning(config, list.spool), ...notes]);
     }
     const { runList } = await import('./run-list.ts'); // a dry run and a refused list do not need it
     return runList(invocation, { action, target, credentials, list, retries: null, applied: null });
@@ -78,6 +79,7 @@ export async function showDryRun(
     first_url: plan.firstUrl,
     last_id: plan.lastId,
     ends_without_newline: plan.endsWithoutNewline,
+    ...shapeFacts(plan.shapes),
     expected: forecastFacts(plan.forecast),
   };
   jsonLines(stdout, options.json)('plan', { dry_run: true, base_url: plan.baseUrl, ...facts });

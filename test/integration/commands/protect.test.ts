@@ -86,10 +86,11 @@ test('protected ids of which none is in the list are refused with --yes, unless 
   expect(refused.stderr).toContain('none of the 2 protected ids is in the list; nothing was sent');
   expect(refused.stderr).toContain('--expect-unprotected');
   expect([refused.code, harness.sandbox.counts.requests]).toEqual([4, 0]);
-  const dry = await harness.run([...args, '--dry-run']);
-  const words =
-    'warning: with --yes the run is refused: none of the 2 protected ids is in the list; --expect-unprotected';
+  expect(await harness.run([...args, '--dry-run'])).toMatchObject({ code: 4, stderr: refused.stderr });
+  const dry = await harness.run([...args.filter((word) => word !== '--yes'), '--dry-run']);
+  const words = 'warning: with --yes the run is refused: none of the 2 protected ids is in the list';
   expect([dry.code, dry.stderr]).toEqual([0, expect.stringContaining(words)]);
+  expect(dry.stderr).toContain('--expect-unprotected');
   expect((await harness.run([...args, '--dry-run', '--expect-unprotected'])).stderr).not.toContain('is refused');
   expect((await harness.run([...args, '--expect-unprotected'])).code).toBe(0);
 });

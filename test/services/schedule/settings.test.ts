@@ -19,6 +19,8 @@ type Texts = Definition['settings'];
 
 const usual: Texts = { resource: 'views', maxDeletes: '100' };
 
+const numbers = (n: number) => Array.from({ length: n }, (_, i) => `${100 + i}\n`).join('');
+
 /** What each setting does to an occurrence: with it the list becomes these numbers, and the run this one. */
 const effects: Record<
   (typeof scheduledSettings)[number],
@@ -43,6 +45,7 @@ const effects: Record<
   allowColumnNames: { settings: { allowColumnNames: 'true' }, list: 'a1\nview_id\n', ids: 2 },
   allowDamagedNumbers: { settings: { allowDamagedNumbers: 'true' }, list: '12.0\na\n', ids: 2 },
   idPattern: { settings: { idPattern: '[a-z]' }, list: 'a\nb\nc1\n', ids: 2 },
+  allowMixedIds: { settings: { allowMixedIds: 'true' }, list: `${numbers(30)}Total\n`, ids: 31, run: { ids: 31 } },
   protectColumn: { settings: { protectColumn: 'key' }, list: 'a\n', ids: 1, run: { ids: 1 } },
   expectUnprotected: {
     settings: { expectUnprotected: 'true', protect: 'never.txt' },

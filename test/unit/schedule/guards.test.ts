@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { noShapes, type ShapeProfile } from '../../../src/input/id-shapes.ts';
 import type { ProtectedList } from '../../../src/input/spool.ts';
 import { findRejection, withRows } from '../../../src/schedule/guards.ts';
 import { aSchedule } from './schedules.ts';
@@ -10,6 +11,7 @@ const list = {
   protectedList: null as ProtectedList | null,
   nearMiss: null as string | null,
   protected: 0,
+  shapes: noShapes as ShapeProfile,
   left: 0,
   sends: 50,
 };
@@ -34,6 +36,21 @@ describe('the guards of a schedule', () => {
     const reason = 'the list holds 45 ids, --expect-count is 40±10%';
     expect(refused({ ids: 45 }, { settings })).toEqual({ guard: 'unexpected_count', reason });
     expect(refused({ ids: 45 }, { settings, waived: 'unexpected_count' })).toBeNull();
+  });
+
+  it('refuse a few ids that look unlike all others, unless they are allowed', () => {
+    const shape = { count: 49, like: '1001', file: 'ids.csv', line: 1, isOdd: false };
+    const shapes = {
+      shapes: [shape, { ...shape, count: 1, like: 'Total', line: 50, isOdd: true }],
+      odd: 1,
+      pattern: '[0-9]{4}',
+    };
+    expect(refused({ shapes })).toMatchObject({
+      guard: 'odd_ids',
+      reason: expect.stringContaining('"Total" in ids.csv:50'),
+    });
+    expect(refused({ shapes }, { waived: 'odd_ids' })).toBeNull();
+    expect(refused({ shapes }, { settings: { maxDeletes: '100', allowMixedIds: 'true' } })).toBeNull();
   });
 
   it('refuse an empty list, unless it is allowed', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { noShapes } from '../../../src/input/id-shapes.ts';
 import { noRules } from '../../../src/ledger/run-rules.ts';
 import { forecast, type Work } from '../../../src/model/forecast.ts';
 import { parseRate } from '../../../src/model/rate.ts';
@@ -27,6 +28,7 @@ const plan: ShownPlan = {
   rows: 250_000,
   ids: { ...none, annotations: 249_981 },
   samples: ['a-1', 'a-2', 'a-3'],
+  shapes: noShapes,
   column: 'id',
   rejected: { too_long: 2, empty_id: 5 },
   rejectsFile: 'rejects.csv',

@@ -30,6 +30,7 @@ const samples: Record<SettingName, string> = {
   protectColumn: 'key',
   expectUnprotected: 'true',
   idPattern: '[0-9]+',
+  allowMixedIds: 'true',
   allowInvisible: 'true',
   allowColumnNames: 'true',
   allowDamagedNumbers: 'true',

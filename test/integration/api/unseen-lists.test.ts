@@ -1,0 +1,67 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { noteTarget } from '../../../src/ledger/known-targets.ts';
+import { openApi } from '../../support/api.ts';
+import { annotations } from '../../support/ids.ts';
+
+// Lists that a person has to see before they are deleted, through every way in. Nothing is sent where nobody looks.
+
+const ids = Array.from({ length: 30 }, (_, i) => String(100 + i));
+
+const lists = [
+  { what: 'an id that looks unlike the others', text: `${ids.join('\n')}\nTotal\n`, ids: 31, flag: 'allow_mixed_ids' },
+];
+
+async function open() {
+  const api = await openApi(onTestFinished, { objects: annotations(ids) });
+  const { harness, redis, url } = api;
+  await noteTarget(redis, harness.target, Date.now());
+  const env = {
+    EXPUNGE_SERVER: url,
+    EXPUNGE_SERVER_TOKEN: await api.token('operate'),
+    REDIS_URL: 'redis://127.0.0.1:1',
+  };
+  const post = (path: string, body: object) => api.call('operate', path, { method: 'POST', ...body });
+  const upload = (text: string, query = '') =>
+    post(`/plans?target=${harness.target.fp}&resource=annotations${query}`, {
+      raw: text,
+      headers: { 'content-type': 'text/plain' },
+    });
+  return { ...api, env, post, upload };
+}
+
+test.each(lists)('$what: refused without a person, by run, plan, and a server', async ({ text, ids: n, flag }) => {
+  const { harness, env, post, upload } = await open();
+  const list = harness.file('list.txt', text);
+  const cli = `--${flag.replaceAll('_', '-')}`;
+  const run = (more: string[], over: NodeJS.ProcessEnv = {}) =>
+    harness.expunge(['run', list, '--resource', 'annotations', ...more], { env: over });
+  for (const refused of [
+    await run(['--yes']),
+    await run(['--yes', '--detach']),
+    await run(['--yes', '--detach'], env),
+    await run(['--yes', '--rehearse']),
+  ]) {
+    expect(refused.stderr).toContain(cli);
+    expect([refused.code, refused.stderr.includes('Total')]).toEqual([4, true]);
+  }
+  const plan = await upload(text);
+  expect(plan.body).toMatchObject({ confirm: n, odd_ids: 1, id_pattern: '[0-9]{3}' });
+  const apply = (more: object) => post(`/plans/${plan.body.plan}/apply`, { body: { confirm: n, ...more } });
+  expect((await apply({})).body).toMatchObject({ status: 409, code: 'guard', fields: expect.arrayContaining([flag]) });
+  expect(await harness.runs()).toEqual([]);
+  expect(harness.sandbox.counts.requests).toBe(0);
+  expect((await apply({ [flag]: 'true' })).status).toBe(201);
+});
+
+test.each(lists)('$what: deleted if a person says so', async ({ text, ids: n, flag }) => {
+  const { harness, post, upload } = await open();
+  const list = harness.file('list.txt', text);
+  const dry = await harness.run([list, '--resource', 'annotations', '--dry-run', '--json']);
+  expect(dry.stderr).toContain('with --yes the run is refused');
+  expect(JSON.parse(dry.stdout)).toMatchObject({ odd_ids: 1 });
+  const planned = await upload(text, `&${flag}=true`);
+  expect((await post(`/plans/${planned.body.plan}/apply`, { body: { confirm: n } })).status).toBe(201);
+  expect(dry.stderr).toContain('30 like 100 · 1 like Total (line 31)');
+  const confirmed = ['--detach', '--confirm', String(n), '--account', 'other'];
+  expect(await harness.run([list, '--resource', 'annotations', ...confirmed])).toMatchObject({ code: 0 });
+});
