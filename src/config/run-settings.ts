@@ -187,7 +187,7 @@ export const runSettings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: 'accept NULL, NaN, 0, all, --- and other words that are usually not ids',
+    help: 'accept NULL, NaN, 0, 000, all, me, --- and other values that are usually not ids',
   }),
   expectRejected: setting({
     use: 'list',

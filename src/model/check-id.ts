@@ -52,40 +52,61 @@ export const strictRules: IdRules = {
  */
 export function checkId(id: string, rules: IdRules = strictRules, plainly = isPlain(id)): RejectCode | null {
   if (!rules.allowPlaceholders) {
-    const reject = checkPlaceholder(id);
+    const reject = checkPlaceholder(id, plainly);
     if (reject !== null) return reject;
   }
   if (plainly) return null;
   return checkCharacters(id, rules) ?? checkShape(id, rules);
 }
 
-/** Whether a text is a word that programs write for a missing id, a word that APIs use as a route, or a piece of a printed table. */
-function checkPlaceholder(id: string): RejectCode | null {
-  if (id.length <= maxPlaceholderLength && placeholders.has(id.toLowerCase())) return 'placeholder';
-  if (!mayBegin[id.charCodeAt(0)]) return null; // ten million ids are checked, so looking at one character is enough for most of them
-  if (emptyUuid.test(id)) return 'placeholder';
-  return ruler.test(id) || footer.test(id) ? 'table_text' : null;
+/** Whether a text stands for no object, for all of them or for whoever asks, in any spelling, or is nothing but marks. */
+function checkPlaceholder(id: string, plainly: boolean): RejectCode | null {
+  const first = id.charCodeAt(0);
+  // Ten million ids are checked, so looking at one character is enough for most of them.
+  if (first < 128 && mayBegin[first] === 0) return null;
+  if (id.length > maxWordLength && first < 128 && mayBegin[first] === ofWordsOnly) return null;
+  if (isBorder(id)) return id.length < 3 ? 'placeholder' : 'table_text';
+  return standsForNone.test(plainly ? id : plainDigits(id)) ? 'placeholder' : null;
 }
 
-const placeholders = new Set([
-  ...['null', 'undefined', 'nan', 'none', 'nil', 'na', 'nat', '0', '(null)', '<null>', '<na>', '[object object]'],
-  ...['n/a', '#n/a', '#ref!', '#value!', '#name?', '\\n', '-', '--', '?', 'true', 'false', 'tbd', 'not found'],
-  // An API may take these for a route of its own, which would delete more than one object.
-  ...['*', 'all', '_all', 'bulk', '_bulk', 'batch', '_batch', 'search', '_search', 'delete'],
-]);
-const maxPlaceholderLength = Math.max(...[...placeholders].map((text) => text.length));
+const words = [
+  ...['null', 'undefined', 'nan', 'none', 'nil', 'na', 'nat', 'empty', 'blank', 'true', 'false', 'object object'],
+  // An API may take these for a route of its own, for all objects, or for the object of whoever asks.
+  ...['all', 'bulk', 'batch', 'search', 'delete', 'me', 'self', 'current', 'latest', 'primary'],
+];
 
-/** The nil UUID, and the UUID whose bits are all set. */
-const emptyUuid = /^(?:0{8}-0{4}-0{4}-0{4}-0{12}|f{8}-f{4}-f{4}-f{4}-f{12})$/i;
+/** No number and the number before all others, as servers read them: 0, 000, +0, 0x0, 0e0, 0.0, -1. A UUID or a hash without a bit, or of all bits. */
+const numbers = ['[+-]?0+(?:[.,]0+)?(?:e[+-]?\\d+)?', '0x0+', '-1', '[0-]{24,}', '[f-]{24,}'];
 
-/** A horizontal rule of a printed table (`-----`, `+----+`), and the row count below a table (`(2 rows)`). */
-const ruler = /^(?! *$)[-+=|_ \u2500-\u257f]{3,}$/;
-const footer = /^\(\d+ \p{L}+\)$/u;
+const mark = '[ !-/:-@[-`{-~\u2500-\u257f]';
+const standsForNone = new RegExp(`^[@#_:"'\`([{<]{0,2}(?:${[...words, ...numbers].join('|')})[_"'\`)\\]}>]{0,2}$`, 'i');
 
-/** By character code: whether a text that matches one of these three expressions can begin with it. */
-const mayBegin = Uint8Array.from({ length: 0x2580 }, (_, code) =>
-  Number(/[0fF(\-+=|_ \u2500-\u257f]/.test(String.fromCharCode(code))),
-);
+const onlyMarks = new RegExp(`^${mark}+$`);
+
+/** Whether a text is one mark or two, repeated: the border of a printed table, or empty brackets. A path cannot hold some marks, which is reported. */
+function isBorder(id: string): boolean {
+  return onlyMarks.test(id) && new Set(id).size <= 2 && !/[./\\%#;?]|^ *$/.test(id);
+}
+
+const ofWordsOnly = 1;
+const maxWordLength = 4 + Math.max(...words.map(({ length }) => length));
+
+/** By ASCII code: 1 if only words begin so, 2 if other texts of that meaning do, too. */
+const mayBegin = Uint8Array.from({ length: 128 }, (_, code) => {
+  const character = String.fromCharCode(code).toLowerCase();
+  if (/[0f]/.test(character) || new RegExp(mark).test(character)) return 2;
+  return words.some((word) => word.startsWith(character)) ? ofWordsOnly : 0;
+});
+
+/** A text with its digits as ASCII digits, and its other characters as plain as Unicode has them. */
+function plainDigits(id: string): string {
+  return id.normalize('NFKC').replace(/(?!\d)\p{Nd}/gu, (digit) => {
+    const code = digit.codePointAt(0)!;
+    let zero = code; // the ten digits of a script follow one another
+    while (code - zero < 9 && /\p{Nd}/u.test(String.fromCodePoint(zero - 1))) zero -= 1;
+    return String(code - zero);
+  });
+}
 
 function checkCharacters(id: string, { allowIdChars: allowed, allowInvisible }: IdRules): RejectCode | null {
   if (id === '') return 'empty_id';

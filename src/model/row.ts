@@ -54,8 +54,8 @@ const rejections = {
   repeated_header: { reason: 'the row repeats the header, as in joined exports', mend: '' },
   duplicate_key: { reason: 'the object holds the field of the id or of the resource twice', mend: '' },
   placeholder: {
-    reason: 'programs write this if there is no id, or an API can take this word for a route',
-    mend: 'if ids of this API are such words: --allow-placeholders',
+    reason: 'programs write this if there is no id, or an API can take it for all objects or for a route',
+    mend: 'if ids of this API are such words or numbers: --allow-placeholders',
   },
   invisible_character: {
     reason: 'the id holds a character that cannot be seen, so it looks like another id',
@@ -70,8 +70,8 @@ const rejections = {
     mend: 'for ids in double quotes use --format ndjson; for rows of a CSV or a table, export one id per line; if ids of this API begin or end so: --allow-id-chars',
   },
   table_text: {
-    reason: 'this is a piece of a printed table: a border, or a count of rows',
-    mend: 'export without borders and counts (psql -At, mysql -BN); if ids of this API look like that: --allow-placeholders',
+    reason: 'this is the border of a printed table',
+    mend: 'export without borders (psql -At, mysql -BN); if ids of this API look like that: --allow-placeholders',
   },
   pattern_mismatch: { reason: 'the id does not match --id-pattern', mend: 'check --id-pattern and --column' },
   several_values: {

@@ -63,7 +63,7 @@ const rejected: Record<Exclude<RejectCode, 'path_not_stable'>, Omit<Case, 'says'
   invisible_character: { file: 'invisible.csv', text: csv('a\u200bb'), flags: ['--allow-invisible'] },
   inner_white_space: { file: 'inner.txt', text: lines('a b'), flags: ['--allow-id-chars', ' '] },
   outer_punctuation: { file: 'outer.txt', text: lines("'a'"), flags: ['--allow-id-chars', "'"] },
-  table_text: { file: 'table_text.csv', text: csv('(2 rows)'), flags: ['--allow-placeholders'] },
+  table_text: { file: 'table_text.csv', text: csv('+----+'), flags: ['--allow-placeholders'] },
   pattern_mismatch: {
     file: 'pattern.csv',
     text: csv('a-1'),

@@ -128,14 +128,55 @@ test.each([
     '<null>',
     '[object Object]',
   ],
-  ...['<NA>', 'NaT', 'N/A', '*', '_all', 'all', 'bulk', 'TRUE', 'not found', '-', '--'],
-  ...['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff'],
+  ...[
+    '<NA>',
+    'NaT',
+    '*',
+    '_all',
+    'all',
+    'bulk',
+    'TRUE',
+    '-',
+    '--',
+    '~',
+    '[]',
+    '{}',
+    '(none)',
+    '<nil>',
+    '(blank)',
+    '"NULL"',
+  ],
+  ...[
+    '00000000-0000-0000-0000-000000000000',
+    'ffffffff-ffff-ffff-ffff-ffffffffffff',
+    '{00000000-0000-0000-0000-000000000000}',
+  ],
+  ...['0'.repeat(24), '0'.repeat(64), 'F'.repeat(32), `0x${'0'.repeat(40)}`],
+  ...['00', '000', '0000000000', '+0', '-0', '0x0', '0x00', '0e0', '0.0', '0,0', '٠', '०', '０', '-1'],
+  ...['me', '@me', 'ME', 'ｍｅ', 'self', 'current', 'latest', 'primary'],
 ])('knows %j as what programs write where there is no id', (id) => {
   expect(checkId(id)).toBe('placeholder');
   expect(checkId(id, { ...strictRules, allowPlaceholders: true })).not.toBe('placeholder');
 });
 
-test.each(['00', '-1', '10', 'nulls', 'null-1', 'nano', 'x0', '', 'O', 'none of it'])('takes %j for an id', (id) => {
+test.each([
+  ...['10', '01', '0001', '-10', '+1', '0x1', '0e1x', '0-1', '0:0:1', '1', '١', 'x0', 'O', 'f', 'fff', 'ffff-1'],
+  ...[
+    'nulls',
+    'null-1',
+    'nano',
+    '',
+    'none of it',
+    'me-1',
+    'team',
+    'name',
+    'meme',
+    'all-hands',
+    'null-island',
+    'selfie',
+  ],
+  ...['日本0', '()=-', '(2 rows)', 'not found', `${'0'.repeat(23)}1`, 'deadbeef'],
+])('takes %j for an id', (id) => {
   expect(checkId(id)).not.toBe('placeholder');
 });
 
@@ -179,8 +220,7 @@ test.each([
   ['-5.00', 'spreadsheet_number'],
   ['---------', 'table_text'],
   ['+----+----+', 'table_text'],
-  ['(2 rows)', 'table_text'],
-  ['(3 Zeilen)', 'table_text'],
+  ['\u2500\u2500\u253c\u2500', 'table_text'],
 ])('rejects %j as %s, unless ids may look like that', (id, code) => {
   expect(checkId(id)).toBe(code);
   const rules = { ...strictRules, allowInvisible: true, allowDamagedNumbers: true, allowPlaceholders: true };
