@@ -142,11 +142,6 @@ function patternFor(usual: readonly CountedShape[], odd: readonly CountedShape[]
   const set = `[${kinds.filter((kind) => kind !== '-').join('')}${kinds.includes('-') ? '-' : ''}]`;
   const [first] = usual;
   const isFixed = usual.every(({ length }) => length === first!.length);
-  const pattern = isFixed ? repeated(set, first!.length) : `${set}+`;
+  const pattern = isFixed ? `${set}{${first!.length}}` : `${set}+`;
   return odd.some(({ id }) => new RegExp(`^${pattern}$`).test(id)) ? null : pattern;
-}
-
-/** A pattern this many times, in parts that an id pattern takes. */
-function repeated(set: string, times: number): string {
-  return times <= 16 ? `${set}{${times}}` : `${set}{16}${repeated(set, times - 16)}`;
 }
