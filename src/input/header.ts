@@ -1,5 +1,5 @@
 import { isDigit } from '../model/check-id.ts';
-import { isNameOf, namePatterns, resources } from '../model/resource.ts';
+import { namePatterns } from '../model/resource.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import { adviceToSplit } from './convert-advice.ts';
 import { inputError, shown } from './input-error.ts';
@@ -83,20 +83,6 @@ export class HeaderCheck {
     throw inputError(name, line, `the first row holds ${shown(found)}, the name of a column`, headerNext(found, cells));
   }
 }
-
-/** Finds the column that is named like the resource, in addition to the default column; undefined if there is none. */
-export function findRival(names: readonly string[], resource: string | null): string | undefined {
-  return names.find((name) => isNamedLike(name, resource));
-}
-
-/** Whether a column is named like the resource, or like any resource if none is given: annotation_id, AnnotationId, view-uuid. */
-export function isNamedLike(name: string, resource: string | null): boolean {
-  const word = ownId.exec(name.trim())?.[1];
-  const kinds = resource === null ? resources : [resource];
-  return word !== undefined && kinds.some((kind) => isNameOf(word, kind));
-}
-
-const ownId = /^([a-z][a-z0-9 _.-]*?)[ _.-]?(?:id|uuid|guid)s?$/i;
 
 const looksLikeJson = /^\s*(?:\{\s*(?:"|$)|\[\s*(?:["{[]|$))/;
 

@@ -5,10 +5,11 @@ import { checkId, checkLine, checkSeparators, type IdRules, isPlain } from '../m
 import { type Resource, resources } from '../model/resource.ts';
 import type { Position, RejectCode, Row } from '../model/row.ts';
 import { quoteForShell } from '../model/shell-word.ts';
-import { HeaderCheck, isNamedLike } from './header.ts';
+import { HeaderCheck } from './header.ts';
 import { inputError } from './input-error.ts';
 import { KindColumn, meantResource } from './kind-column.ts';
 import type { InputFile } from './open-inputs.ts';
+import { isNamedLike } from './rivals.ts';
 import { RoundedNumbers } from './rounded-numbers.ts';
 import { RowNumbers } from './row-numbers.ts';
 

@@ -1,4 +1,4 @@
-import { isNamedLike } from './header.ts';
+import { isNamedLike } from './rivals.ts';
 
 /**
  * The values at a path like `result.id` or `hits.hits._id`, from the outside in; a list on the way stands for each of its elements. A field with this

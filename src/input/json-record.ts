@@ -1,12 +1,11 @@
 import { isNameOf, resources } from '../model/resource.ts';
 import type { Row } from '../model/row.ts';
 import { hasKeyTwice } from '../strict-json.ts';
-import { adviceToSplit } from './convert-advice.ts';
-import { isNamedLike } from './header.ts';
 import { inputError, shown } from './input-error.ts';
 import { columnSetting, defaultColumn, type InputOptions, idColumn, type RowMaker } from './input-options.ts';
 import { fieldsOf, isObject, pathToId, valuesAt } from './json-path.ts';
 import { kindColumns } from './kind-column.ts';
+import { ambiguous, findRival, isOfResource } from './rivals.ts';
 
 /** The fields of an object that hold its id and its resource. */
 export type Fields = Pick<InputOptions, 'column' | 'comments' | 'reads' | 'resource' | 'resourceColumn'>;
@@ -29,7 +28,6 @@ export function rowsOfRecord(place: Place, value: unknown, fields: Fields, make:
   if (!isObject(value)) return [make.rejected(line, text, 'not_a_string')];
   if (fields.column === null) {
     refuseAmbiguousField(name, line, value, fields);
-    refuseEnvelope(name, line, value, fields);
     if (isFirst) refuseDeepId(name, line, value, fields);
   }
   const column = idColumn(fields);
@@ -99,44 +97,36 @@ function refuseDeepId(name: string, line: number, record: Record<string, unknown
   throw inputError(name, line, message, `name the field of the ids, as in ${columnSetting(fields, path)}`);
 }
 
+/** Throws if another field than `id` could hold the ids, or an object within the record, as in a page of an API or an entry of an audit log. */
 function refuseAmbiguousField(name: string, line: number, record: Record<string, unknown>, fields: Fields): void {
   if (!Object.hasOwn(record, defaultColumn)) return;
-  for (const field in record) {
-    if (field !== defaultColumn && isNamedLike(field, fields.resource)) throw ambiguous(name, line, field, fields);
-  }
+  const rival = rivalAmong(Object.keys(record), fields) ?? objectWithId(record, fields);
+  if (rival !== undefined) throw ambiguous(name, line, rival, fields);
 }
 
-/** Throws for a page of an API. Such an object can have an id of its own, but the intended ids are in the objects within it. */
-function refuseEnvelope(name: string, line: number, record: Record<string, unknown>, fields: Fields): void {
-  if (!Object.hasOwn(record, defaultColumn)) return;
-  for (const field in record) {
-    if (!isEnvelope(field, fields.resource) || !holdsIds(record[field])) continue;
-    const message = `both the object and the value of its field ${shown(field)} have an id; nothing was sent`;
-    const filter = `.[${JSON.stringify(field)}] | if type == "array" then .[] else . end`;
-    const next = `for the ids of the objects themselves: ${columnSetting(fields, defaultColumn)}\nfor the ids in it: ${adviceToSplit(name, filter)}`;
-    throw inputError(name, line, message, next);
-  }
+let known = { of: '', rival: undefined as string | undefined }; // most records have the same fields as the one before
+
+function rivalAmong(names: string[], { resource }: Fields): string | undefined {
+  const of = [resource, ...names].join('\n');
+  if (of !== known.of) known = { of, rival: findRival(names, resource) };
+  return known.rival;
 }
 
-/** Whether APIs use this name for the objects of a page, or it is a name of the resource. */
-function isEnvelope(field: string, resource: Fields['resource']): boolean {
+/** The path to the id of an object within the record that may be the one that is meant. */
+function objectWithId(record: Record<string, unknown>, { resource }: Fields): string | undefined {
   const kinds = resource === null ? resources : [resource];
-  return envelopes.has(field.toLowerCase()) || kinds.some((kind) => isNameOf(field, kind));
+  for (const field in record) {
+    const value = record[field];
+    const one: unknown = Array.isArray(value) ? value[0] : value;
+    if (!isObject(one) || !Object.hasOwn(one, defaultColumn)) continue;
+    const isNamed = envelopes.has(field.toLowerCase()) || kinds.some((kind) => isNameOf(field, kind));
+    if (isNamed || isOfResource(one, resource)) return `${field}.${defaultColumn}`;
+  }
+  return undefined;
 }
 
+/** What APIs call the objects of a page. */
 const envelopes = new Set(['data', 'items', 'results', 'records', 'hits']);
-
-function holdsIds(value: unknown): boolean {
-  const first: unknown = Array.isArray(value) ? value[0] : value;
-  return typeof first === 'object' && first !== null && Object.hasOwn(first, defaultColumn);
-}
-
-/** The error for a list in which `id` and another column could hold the ids. */
-export function ambiguous(name: string, line: number, rival: string, fields: Pick<Fields, 'reads'>): Error {
-  const message = `both "${defaultColumn}" and ${shown(rival)} could hold the ids; nothing was sent`;
-  const next = `name the right one: ${columnSetting(fields, rival)} or ${columnSetting(fields, defaultColumn)}`;
-  return inputError(name, line, message, next);
-}
 
 function ownField(record: Record<string, unknown>, name: string): unknown {
   return Object.hasOwn(record, name) ? record[name] : undefined;

@@ -2,7 +2,7 @@ import { type CsvError, type Info, Parser } from 'csv-parse';
 import type { Row } from '../model/row.ts';
 import { suggest } from '../model/suggest.ts';
 import { peek, resume } from './decompress.ts';
-import { findRival, typedDelimiter } from './header.ts';
+import { typedDelimiter } from './header.ts';
 import { inputError, shown } from './input-error.ts';
 import {
   columnSetting,
@@ -12,10 +12,10 @@ import {
   type RowMaker,
   rowMaker,
 } from './input-options.ts';
-import { ambiguous } from './json-record.ts';
 import { kindColumns } from './kind-column.ts';
 import { type PlainEnd, type TakeRecord, takePlain } from './plain-csv.ts';
 import { maxRecordSize } from './read-lines.ts';
+import { ambiguous, findRival } from './rivals.ts';
 
 /** Reads the rows of a CSV. Throws USAGE, naming the line, for text that is not a table: ragged rows, stray or unclosed quotes. */
 export async function* readCsv(

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readResources } from '../../../src/config/read-resources.ts';
-import { isNamedLike } from '../../../src/input/header.ts';
 import { KindColumn, meantResource } from '../../../src/input/kind-column.ts';
 import { NearMisses } from '../../../src/input/near-misses.ts';
+import { isNamedLike } from '../../../src/input/rivals.ts';
 import { defineResources } from '../../../src/model/resource.ts';
 
 beforeAll(() =>

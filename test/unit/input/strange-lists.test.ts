@@ -27,22 +27,69 @@ describe('row numbers', () => {
   });
 });
 
+describe('a row about an object, which has an id of its own,', () => {
+  test.each([
+    ['id,item_type,item_id,whodunnit\n501,View,7,3\n', 'item_id'],
+    ['id,objectId,action,objectType\n501,7,x,view\n', 'objectId'],
+    ['id,type_objet,id_objet\n501,vue,7\n', 'id_objet'],
+    ['id,Resource Type,Resource ID\n501,views,7\n', 'Resource ID'],
+    ['id,id_view,name\n501,7,x\n', 'id_view'],
+    ['id,idView\n501,7\n', 'idView'],
+    ['id,view_key\n501,7\n', 'view_key'],
+    ['id,"Views → ID"\n501,7\n', 'Views → ID'],
+    ...['id_2', 'id2', 'id.1', 'id:1', 'id_x', 'id (2)'].map((second) => [`id,name,${second}\n501,ann,7\n`, second]),
+  ] as [string, string][])('leaves it to a person which id is meant: %j', async (text, rival) => {
+    const named = rival.includes(' ') || rival.includes('→') ? `'${rival}'` : rival;
+    for (const changes of [{ resource: 'views' }, { resource: null, resourceColumn: text.split(',')[1]! }]) {
+      if (changes.resource === null && !/type/i.test(changes.resourceColumn!)) continue;
+      await expect(read('x.csv', text, changes)).rejects.toMatchObject({
+        code: 'USAGE',
+        message: `x.csv:1: both "id" and "${rival}" could hold the ids; nothing was sent`,
+        next: expect.stringContaining(`--column ${named.replace(/^id \(2\)$/, "'id (2)'")} or --column id`),
+      });
+    }
+    expect(brief(await read('x.csv', text, { resource: 'views', column: 'id' }))).toEqual(['501']);
+    expect(brief(await read('x.csv', text, { resource: 'views', column: rival }))).toEqual(['7']);
+  });
+
+  test('is also seen in the fields of JSON, and in the second of two kinds of records', async () => {
+    const text = '{"id":"1","name":"x"}\n{"id":"501","object_type":"view","object_id":"7"}\n';
+    await expect(read('x.ndjson', text, { resource: 'views' })).rejects.toThrow(
+      'x.ndjson:2: both "id" and "object_id"',
+    );
+  });
+
+  test.each([
+    'id,type,title\nv1,chart,x\n',
+    'id,owner_id,created_type\nv1,7,x\n',
+    'id,identity,idea,paid,video_id\nv1,7,x,y,z\n',
+    'id,owner_type\nv1,User\n',
+  ])('is not seen in other columns: %j', async (text) => {
+    expect(brief(await read('x.csv', text, { resource: 'views' }))).toEqual(['v1']);
+  });
+});
+
 describe('an object around the ids', () => {
   test.each([
     ['x.ndjson', '{"id":77,"data":[{"id":1201}]}\n', 'data'],
     ['x.ndjson', '{"id":"5","annotation":{"id":"1201"}}\n', 'annotation'],
     ['x.json', '[{"id":77,"items":[{"id":1201},{"id":1202}]}]', 'items'],
+    ['x.ndjson', '{"id":501,"target":{"type":"annotation","id":1201}}\n', 'target'],
+    ['x.ndjson', '{"id":501,"subject":{"id":1201,"kind":"Annotation"}}\n', 'subject'],
+    ['x.ndjson', '{"id":"501","object":{"id":1201,"object":"annotation"}}\n', 'object'],
   ])('refuses %s: %j', async (name, text, field) => {
     await expect(read(name, text)).rejects.toMatchObject({
-      message: expect.stringContaining(`:1: both the object and the value of its field "${field}" have an id`),
-      next: expect.stringMatching(new RegExp(`--column id\n.*jq -c .*${field}.* x\\.(?:nd)?json > x\\.lines\\.ndjson`)),
+      message: expect.stringContaining(`:1: both "id" and "${field}.id" could hold the ids`),
+      next: `name the right one: --column ${field}.id or --column id`,
     });
     expect(await read(name, text, { column: 'id' })).toHaveLength(1);
+    const within = brief(await read(name, text, { column: `${field}.id` }));
+    expect(['1201', '1202'].slice(0, within.length)).toEqual(within);
   });
 
   test('is not seen in an object that names others', async () => {
     const text =
-      '{"id":"a1","author":{"id":5},"tags":[{"id":1}],"view":{"id":"v1"},"data":{"x":1}}\n{"id":"a2","data":[]}\n';
+      '{"id":"a1","author":{"id":5,"type":"User"},"tags":[{"id":1}],"view":{"id":"v1"},"data":{"x":1}}\n{"id":"a2","data":[]}\n';
     expect(brief(await read('x.ndjson', text))).toEqual(['a1', 'a2']);
   });
 });

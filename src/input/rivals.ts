@@ -1,0 +1,55 @@
+import { isNameOf, resources } from '../model/resource.ts';
+import { inputError, shown } from './input-error.ts';
+import { columnSetting, defaultColumn, type InputOptions } from './input-options.ts';
+
+// Whose ids a list has: the column `id` can be about the row itself, and another one about the objects that are meant.
+
+/**
+ * Finds the column that could hold the ids in place of `id`: it is named like the resource, is the `id` of another list that was joined, or has a
+ * partner that names the kind of each row's object; undefined if there is none.
+ */
+export function findRival(names: readonly string[], resource: string | null): string | undefined {
+  const named = names.find((name) => isNamedLike(name, resource) || joinedId.test(name.trim()));
+  if (named !== undefined) return named;
+  const kinds = names.map((name) => ownerIn(name, kindOfOwner)).filter((owner) => owner !== null);
+  return names.find((name) => kinds.includes(ownerIn(name, idOfOwner) ?? ''));
+}
+
+/** Whether a column is named like the resource, or like any resource if none is given: annotation_id, AnnotationId, id_view, view-uuid, view_key. */
+export function isNamedLike(name: string, resource: string | null): boolean {
+  const owner = ownerIn(name, idOfOwner);
+  return owner !== null && (resource === null ? resources : [resource]).some((kind) => isNameOf(owner, kind));
+}
+
+/** Whether an object within a record has an id, and says that it is one of the resource. */
+export function isOfResource(value: Record<string, unknown>, resource: string | null): boolean {
+  const kinds = resource === null ? resources : [resource];
+  const says = Object.keys(value).filter((name) => kindWord.test(name) || ownerIn(name, kindOfOwner) !== null);
+  return says.some((name) => kinds.some((kind) => isNameOf(String(value[name]), kind)));
+}
+
+/** The error for a list in which `id` and another column could hold the ids. */
+export function ambiguous(name: string, line: number, rival: string, fields: Pick<InputOptions, 'reads'>): Error {
+  const message = `both "${defaultColumn}" and ${shown(rival)} could hold the ids; nothing was sent`;
+  const next = `name the right one: ${columnSetting(fields, rival)} or ${columnSetting(fields, defaultColumn)}`;
+  return inputError(name, line, message, next);
+}
+
+/** What programs call the second `id` when they join two lists: id_2, id.1, id2, id_x, id:1. */
+const joinedId = /^id(?:[^a-z0-9]+(?:[a-z]|\d+)[^a-z0-9]*|\d+)$/i;
+
+const kindWord = /^(?:type|kind|class|object|resource)$/i;
+const kindOfOwner = aroundOwner('type|kind|class');
+const idOfOwner = aroundOwner('(?:id|uuid|guid)s?|key');
+
+/** An expression for a word before or after the name of what it is about: owner_type, ownerType, type_owner. */
+function aroundOwner(words: string): RegExp {
+  return new RegExp(`^(?:([a-z].*?)[^a-z0-9]*(?:${words})|(?:${words})[^a-z0-9]*([a-z].*))$`, 'i');
+}
+
+/** The letters of what a column with such a word is about; null for other columns. */
+function ownerIn(name: string, word: RegExp): string | null {
+  const found = word.exec(name.trim());
+  const owner = found?.[1] ?? found?.[2];
+  return owner === undefined ? null : owner.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
+}
