@@ -312,11 +312,13 @@ export const plan = z.looseObject({
   record: z.looseObject({}).describe('the plan as the command of the same version shows it'),
   changed_rules: z.record(text, text).describe('rules that are not as by default, by their flags'),
   samples: z.array(text),
-  shapes: z
-    .array(z.object({ count, like: text, file: text, line: count, is_odd: z.boolean() }))
-    .describe('what its ids look like, with the first id of each shape; nearly all look unlike an odd one'),
-  odd_ids: count,
-  id_pattern: optional(text).describe('matches all of its ids but the odd ones'),
+  looks: z
+    .object({
+      shapes: z.array(z.object({ count, like: text, file: text, line: count, is_odd: z.boolean() })),
+      odd: count.describe('ids that look unlike nearly all others'),
+      pattern: optional(text).describe('what all ids but those match'),
+    })
+    .describe('what its ids look like, with the first id of each shape'),
   first: optional(z.object({ url: text })),
   requests: count.describe('how many it takes at least'),
   expected,

@@ -75,7 +75,7 @@ function isUnprotected({ protected_read: read, counts }: Plan) {
 export function applyPlan(plan: Plan, values: Record<string, string>, key: string) {
   const seen = {
     ...(isUnprotected(plan) && { expect_unprotected: 'true' }),
-    ...(plan.odd_ids > 0 && { allow_mixed_ids: 'true' }),
+    ...(plan.looks.odd > 0 && { allow_mixed_ids: 'true' }),
   };
   const body = { ...confirmation(values), ...seen };
   return post<{ run: string }>(`/plans/${plan.plan}/apply`, body, { 'idempotency-key': key });
@@ -89,12 +89,12 @@ export function planConfirmFields({ confirm: n, protected_host: host }: Plan) {
 /** Warns the person who confirms a plan in which no id is protected, although the server protects some, or some ids look unlike the others. */
 export function planAlarm(plan: Plan) {
   const read = `None of the ${count(plan.protected_read ?? 0)} ids that the server protects is in this list. Is it the right one?`;
-  const odd = `${plural(plan.odd_ids, 'ids')} of this list ${plan.odd_ids === 1 ? 'looks' : 'look'} unlike the others. Are they ids?`;
-  return [isUnprotected(plan) ? read : '', plan.odd_ids > 0 ? odd : ''].filter(Boolean).join(' ');
+  const odd = `${plural(plan.looks.odd, 'ids')} of this list ${plan.looks.odd === 1 ? 'looks' : 'look'} unlike the others. Are they ids?`;
+  return [isUnprotected(plan) ? read : '', plan.looks.odd > 0 ? odd : ''].filter(Boolean).join(' ');
 }
 
 /** What the ids look like, if they have several shapes; the place of the first one that looks unlike the others. */
-function shapesOf({ shapes }: Plan) {
+function shapesOf({ looks: { shapes } }: Plan) {
   if (shapes.length < 2) return '';
   const place = (line: number) => ` (line ${count(line)})`;
   return shapes

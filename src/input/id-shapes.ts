@@ -97,8 +97,7 @@ export function shapeText({ shapes }: ShapeProfile, hasFiles: boolean): string[]
 
 /** The profile for `--json` and the API. */
 export function shapeFacts({ shapes, odd, pattern }: ShapeProfile) {
-  const described = shapes.map(({ isOdd, ...shape }) => ({ ...shape, is_odd: isOdd }));
-  return { shapes: described, odd_ids: odd, id_pattern: pattern };
+  return { shapes: shapes.map(({ isOdd, ...shape }) => ({ ...shape, is_odd: isOdd })), odd, pattern };
 }
 
 function sum(shapes: readonly CountedShape[]): number {

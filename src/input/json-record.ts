@@ -5,7 +5,7 @@ import { inputError, shown } from './input-error.ts';
 import { columnSetting, defaultColumn, type InputOptions, idColumn, type RowMaker } from './input-options.ts';
 import { fieldsOf, isObject, pathToId, valuesAt } from './json-path.ts';
 import { kindColumns } from './kind-column.ts';
-import { ambiguous, findRival, isOfResource } from './rivals.ts';
+import { findRival, isOfResource } from './rivals.ts';
 
 /** The fields of an object that hold its id and its resource. */
 export type Fields = Pick<InputOptions, 'column' | 'comments' | 'reads' | 'resource' | 'resourceColumn'>;
@@ -127,6 +127,13 @@ function objectWithId(record: Record<string, unknown>, { resource }: Fields): st
 
 /** What APIs call the objects of a page. */
 const envelopes = new Set(['data', 'items', 'results', 'records', 'hits']);
+
+/** The error for a list in which `id` and another column could hold the ids. */
+export function ambiguous(name: string, line: number, rival: string, fields: Pick<Fields, 'reads'>): Error {
+  const message = `both "${defaultColumn}" and ${shown(rival)} could hold the ids; nothing was sent`;
+  const next = `name the right one: ${columnSetting(fields, rival)} or ${columnSetting(fields, defaultColumn)}`;
+  return inputError(name, line, message, next);
+}
 
 function ownField(record: Record<string, unknown>, name: string): unknown {
   return Object.hasOwn(record, name) ? record[name] : undefined;

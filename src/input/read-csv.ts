@@ -12,10 +12,11 @@ import {
   type RowMaker,
   rowMaker,
 } from './input-options.ts';
+import { ambiguous } from './json-record.ts';
 import { kindColumns } from './kind-column.ts';
 import { type PlainEnd, type TakeRecord, takePlain } from './plain-csv.ts';
 import { maxRecordSize } from './read-lines.ts';
-import { ambiguous, findRival } from './rivals.ts';
+import { findRival } from './rivals.ts';
 
 /** Reads the rows of a CSV. Throws USAGE, naming the line, for text that is not a table: ragged rows, stray or unclosed quotes. */
 export async function* readCsv(
@@ -115,6 +116,7 @@ function recordReader(facts: FileFacts, options: InputOptions) {
   const { name } = facts;
   let columns: Columns | null = null;
   let make: RowMaker = rowMaker(facts, options);
+  let header: Header | null = null; // until its first row
   const read = (cells: string[], line: number): Row | null => {
     if (columns === null) {
       columns = options.noHeader
@@ -122,13 +124,34 @@ function recordReader(facts: FileFacts, options: InputOptions) {
         : findColumns(name, line, cells, options);
       if (!options.noHeader) {
         make = rowMaker(facts, options, cells);
+        header = { line, name: cells[columns.id]! };
         return null;
       }
     }
     if (cells.length !== columns.cells) throw ragged(name, line, columns.cells, cells.length);
+    if (header !== null) refuseIdAsHeader(name, header, cells[columns.id]!, options);
+    header = null;
     return make.row(line, cells[columns.id]!, cells[columns.resource], cells, columns.resourceName);
   };
   return { read, end: () => make.end() };
+}
+
+type Header = { line: number; name: string };
+
+/** Throws USAGE if the header of the ids looks like the first of them: then it is an id, and would not be sent. */
+function refuseIdAsHeader(name: string, { line, name: column }: Header, first: string, options: InputOptions): void {
+  if (options.allowColumnNames || !/\d/.test(column) || frameOf(column) !== frameOf(first)) return;
+  const message = `the header ${shown(column)} looks like an id, as ${shown(first)} below it; nothing was sent`;
+  const next = 'if the first line holds an id, put the ids first and add --no-header; if not: --allow-column-names';
+  throw inputError(name, line, message, next);
+}
+
+/** A text with its words and numbers as one character each. */
+function frameOf(text: string): string {
+  return text
+    .trim()
+    .replace(/\d+/g, '1')
+    .replace(/\p{L}+/gu, 'a');
 }
 
 function openParser(
@@ -239,9 +262,11 @@ function columnAdvice(header: string[], column: string, options: InputOptions): 
   if (column === 'id' && header.includes('id_safe')) {
     return 'id_safe holds ids changed for spreadsheets: use a report made without --spreadsheet-safe';
   }
-  const likely = findRival(header, null) ?? header.find((name) => /id$/i.test(name)) ?? header[0]!;
-  const named = `name the column of the ids, as in ${columnSetting(options, likely)}`;
-  return options.reads === 'list' ? `${named}; or add --no-header if the first line holds an id already` : named;
+  const likely = findRival(header, null) ?? header.find((name) => /id$/i.test(name) && !/\d/.test(name));
+  const named = `name the column of the ids, as in ${columnSetting(options, likely ?? 'NAME')}`;
+  if (options.reads !== 'list') return named;
+  const noHeader = 'add --no-header if the first line holds an id already';
+  return likely === undefined && header.some((name) => /\d/.test(name)) ? noHeader : `${named}; or ${noHeader}`;
 }
 
 /** Lines that programs write above a header: the type of an object (PowerShell), the delimiter (Excel), a remark or a warning. */

@@ -1,6 +1,4 @@
 import { isNameOf, resources } from '../model/resource.ts';
-import { inputError, shown } from './input-error.ts';
-import { columnSetting, defaultColumn, type InputOptions } from './input-options.ts';
 
 // Whose ids a list has: the column `id` can be about the row itself, and another one about the objects that are meant.
 
@@ -26,13 +24,6 @@ export function isOfResource(value: Record<string, unknown>, resource: string | 
   const kinds = resource === null ? resources : [resource];
   const says = Object.keys(value).filter((name) => kindWord.test(name) || ownerIn(name, kindOfOwner) !== null);
   return says.some((name) => kinds.some((kind) => isNameOf(String(value[name]), kind)));
-}
-
-/** The error for a list in which `id` and another column could hold the ids. */
-export function ambiguous(name: string, line: number, rival: string, fields: Pick<InputOptions, 'reads'>): Error {
-  const message = `both "${defaultColumn}" and ${shown(rival)} could hold the ids; nothing was sent`;
-  const next = `name the right one: ${columnSetting(fields, rival)} or ${columnSetting(fields, defaultColumn)}`;
-  return inputError(name, line, message, next);
 }
 
 /** What programs call the second `id` when they join two lists: id_2, id.1, id2, id_x, id:1. */

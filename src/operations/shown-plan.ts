@@ -38,7 +38,7 @@ export function shownPlan({ plan, shown }: MadePlan, rejected_samples: RejectedR
     counts: { rows: shown.rows, ...shown.ids, ...shown.settled },
     rejected: shown.rejected,
     samples: shown.samples,
-    ...shapeFacts(shown.shapes),
+    looks: shapeFacts(shown.shapes),
     first: shown.firstUrl === null ? null : { url: shown.firstUrl },
     requests: plan.requests,
     expected: forecastFacts(shown.forecast),

@@ -79,7 +79,7 @@ export async function showDryRun(
     first_url: plan.firstUrl,
     last_id: plan.lastId,
     ends_without_newline: plan.endsWithoutNewline,
-    ...shapeFacts(plan.shapes),
+    looks: shapeFacts(plan.shapes),
     expected: forecastFacts(plan.forecast),
   };
   jsonLines(stdout, options.json)('plan', { dry_run: true, base_url: plan.baseUrl, ...facts });

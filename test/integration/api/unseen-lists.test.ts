@@ -45,7 +45,7 @@ test.each(lists)('$what: refused without a person, by run, plan, and a server', 
     expect([refused.code, refused.stderr.includes('Total')]).toEqual([4, true]);
   }
   const plan = await upload(text);
-  expect(plan.body).toMatchObject({ confirm: n, odd_ids: 1, id_pattern: '[0-9]{3}' });
+  expect(plan.body).toMatchObject({ confirm: n, looks: { odd: 1, pattern: '[0-9]{3}' } });
   const apply = (more: object) => post(`/plans/${plan.body.plan}/apply`, { body: { confirm: n, ...more } });
   expect((await apply({})).body).toMatchObject({ status: 409, code: 'guard', fields: expect.arrayContaining([flag]) });
   expect(await harness.runs()).toEqual([]);
@@ -58,7 +58,7 @@ test.each(lists)('$what: deleted if a person says so', async ({ text, ids: n, fl
   const list = harness.file('list.txt', text);
   const dry = await harness.run([list, '--resource', 'annotations', '--dry-run', '--json']);
   expect(dry.stderr).toContain('with --yes the run is refused');
-  expect(JSON.parse(dry.stdout)).toMatchObject({ odd_ids: 1 });
+  expect(JSON.parse(dry.stdout)).toMatchObject({ looks: { odd: 1 } });
   const planned = await upload(text, `&${flag}=true`);
   expect((await post(`/plans/${planned.body.plan}/apply`, { body: { confirm: n } })).status).toBe(201);
   expect(dry.stderr).toContain('30 like 100 · 1 like Total (line 31)');

@@ -223,9 +223,8 @@ describe('before anything is sent', () => {
     harness.file('others.txt', 'v-000202\nv-000203\n');
     const since = harness.sandbox.seen.length;
     const env = { EXPUNGE_TOKEN: '', REDIS_URL: 'redis://127.0.0.1:1' };
-    const { code, stdout, stderr } = await harness.run(['dry.csv', ...views, '--dry-run', '--protect', 'others.txt'], {
-      env,
-    });
+    const args = ['dry.csv', ...views.filter((word) => word !== '--yes'), '--dry-run', '--protect', 'others.txt'];
+    const { code, stdout, stderr } = await harness.run(args, { env });
     expect(code).toBe(0);
     expect(stderr).toMatch(
       /3 rows → 1 view to delete · 1 duplicate · 1 rejected[\s\S]*2 ids read, none[\s\S]*Dry run: nothing was sent\./,

@@ -183,7 +183,7 @@ const cases: Case[] = [
     { sends: 100_000 },
   ),
   row(
-    'input/rivals.ts',
+    'input/json-record.ts',
     /both "id" and "annotation_id" could hold the ids/,
     { 'ids.csv': `id,annotation_id\n1,${ids[0]}\n` },
     notes,
@@ -191,7 +191,7 @@ const cases: Case[] = [
     { sends: 1 },
   ),
   row(
-    'input/rivals.ts',
+    'input/json-record.ts',
     /both "id" and "data.id" could hold the ids/,
     { 'page.ndjson': `{"id":77,"data":[${objects.join(',')}]}\n` },
     notes,
@@ -404,7 +404,7 @@ const cases: Case[] = [
   ),
   rejected(
     'spreadsheet_number',
-    bad((n) => `${n}.0`),
+    bad((n) => `${n + 1}.0`),
     /(--allow-damaged-numbers)/,
   ),
   rejected(

@@ -46,6 +46,20 @@ test.each([
   await expect(fixture(name, changes)).rejects.toMatchObject({ next: expect.stringContaining(next) });
 });
 
+test.each([
+  ['7,x\n8,y\n', '7', 'add --no-header if the first line holds an id already'],
+  ['a-000000,n\na-000001,n\n', 'a-000000', 'add --no-header if the first line holds an id already'],
+  ['alpha,x\nbeta,y\n', 'a', 'name the column of the ids, as in --column NAME; or add --no-header'],
+])('never advises the first id as a column, and does not take it for one: %j', async (text, column, next) => {
+  await expect(collect([inputOf('x.csv', text)])).rejects.toMatchObject({ next: expect.stringContaining(next) });
+  if (column === 'a') return;
+  await expect(collect([inputOf('x.csv', text)], { column })).rejects.toMatchObject({
+    message: expect.stringMatching(/^x\.csv:1: the header ".*" looks like an id, as ".*" below it; nothing was sent$/),
+    next: expect.stringContaining('--no-header'),
+  });
+  expect(await collect([inputOf('x.csv', text)], { column, allowColumnNames: true })).toHaveLength(1);
+});
+
 test('lists the columns there are, and the one that was meant', async () => {
   const file = inputOf('x.csv', 'user_id,name\na,b\n');
   await expect(collect([file], { column: 'user_ids' })).rejects.toThrow(
