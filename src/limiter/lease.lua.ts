@@ -23,25 +23,28 @@ local function parseRate(text)
   return limits
 end
 
--- The processes that want permits now: how many, the caller's place among them from 0, and the words of each. later: how much later than a near
+-- The processes that want permits now: how many, the words of each in the order of their names, and the number of those before the caller. later: how much later than a near
 -- process the caller may call again.
 local function membersOf(key, now, me, wants, says, later)
   if wants then redis.call('HSET', key, me, string.format('%.3f ', now + later) .. says) else redis.call('HDEL', key, me) end
-  local all, names, said = redis.call('HGETALL', key), {}, {}
+  local all, names, saidBy = redis.call('HGETALL', key), {}, {}
   for i = 1, #all, 2 do
     local seen, words = string.match(all[i + 1], '^(%S+) (.*)$')
     if tonumber(seen) > now - forgottenAfter then
       names[#names + 1] = all[i]
-      said[#said + 1] = words
+      saidBy[all[i]] = words
     else
       redis.call('HDEL', key, all[i])
     end
   end
   redis.call('PEXPIRE', key, 60000)
   table.sort(names)
-  local place = 0
-  for i = 1, #names do if names[i] == me then place = i - 1 end end
-  return math.max(1, #names), place, said
+  local said, before = {}, 0
+  for i, name in ipairs(names) do
+    said[i] = saidBy[name]
+    if name == me then before = i - 1 end
+  end
+  return math.max(1, #names), said, before
 end
 
 -- The number of permits that the quotas leave, and when more come (0 = they don't hold anything back).

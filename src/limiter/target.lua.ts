@@ -59,9 +59,12 @@ end
 local wants = asked.wants == '1'
 local lead, later = tonumber(asked.leadMs), tonumber(asked.answerMs)
 local ahead = aheadOf(now, number('horizon'), tonumber(asked.aheadMs))
-local members, place, said = membersOf(KEYS[2], now, asked.process, wants, asked.connections, later)
-local most = 0
-for _, connections in ipairs(said) do most = most + tonumber(connections) end
+local members, said, earlier = membersOf(KEYS[2], now, asked.process, wants, asked.connections, later)
+local most, mostBefore = 0, 0 -- connections: of all, and of the processes before the caller
+for i, connections in ipairs(said) do
+  if i <= earlier then mostBefore = mostBefore + tonumber(connections) end
+  most = most + tonumber(connections)
+end
 
 local limit, limitId = unpack(redis.call('HMGET', KEYS[6], 'limit', 'limitId'))
 limit, limitId = limit or '', limitId or ''
@@ -241,7 +244,9 @@ end
 local heldSince = s.heldSince
 s.heldSince = holdUntil > now and (heldSince or string.format('%.0f', now)) or nil
 local inFlight = s.inFlight and math.min(number('inFlight'), most) or most
-local share = math.max(1, math.floor(inFlight * (place + 1) / members) - math.floor(inFlight * place / members))
+-- A process with more connections gets a larger part, because one with fewer could not use it.
+local function partUpTo(connections) return math.floor(inFlight * connections / math.max(1, most)) end
+local share = math.max(1, partUpTo(mostBefore + tonumber(asked.connections)) - partUpTo(mostBefore))
 
 -- 4. The sums for an update of the state. If its process dies, these sums are lost, and the next update is due after the usual time.
 local turn, seen = 0, ''

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { readTargetAudit } from '../../../src/ledger/audit.ts';
 import { forgetRate, releaseTarget, setLimit } from '../../../src/ledger/steer-target.ts';
 import { Distance, type Spans } from '../../../src/limiter/distance.ts';
@@ -799,6 +799,21 @@ test('requests in flight are shared among the processes', async ({ onTestFinishe
   const shares = [await at(210, 'p0'), await at(220, 'p1'), await at(230, 'p2')].map((reply) => reply.inFlightShare);
   expect(shares.reduce((sum, share) => sum + share, 0)).toBe(20);
   expect(Math.max(...shares) - Math.min(...shares)).toBeLessThanOrEqual(1);
+});
+
+test.each([
+  [110, [10, 100]], // all of them
+  [55, [5, 50]],
+  [11, [1, 10]],
+])('%i requests in flight are divided by the connections of the processes', async (inFlight, expected) => {
+  const { at, learn } = await openRated(onTestFinished, 1_000);
+  const few = { connections: 10 };
+  const many = { connections: 100 };
+  await at(10, 'p0', few);
+  const { turn } = await at(200, 'p1', many);
+  await learn(turn, 1_000, { inFlight });
+  const shares = [await at(210, 'p0', few), await at(220, 'p1', many)].map((reply) => reply.inFlightShare);
+  expect(shares).toEqual(expected);
 });
 
 describe('how long nothing was accepted', () => {
