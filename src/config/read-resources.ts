@@ -82,7 +82,8 @@ const otherWords = ['all', 'constructor', 'id', 'ids', 's', 'resource', 'resourc
 /** Fields of records and of plans that have a field for each resource as well. */
 const recordFields = [
   ...['v', 'type', 'rows', 'sha256', 'first', 'last'],
-  ...['dry_run', 'base_url', 'protected_read', 'first_url', 'last_id', 'ends_without_newline', 'looks', 'expected'],
+  ...['dry_run', 'base_url', 'protected_read', 'first_url', 'last_id', 'ends_without_newline', 'looks'],
+  ...['redis_round_trip_ms', 'expected'],
   ...['url', 'token', 'token_file', 'token_url', 'client_id', 'client_secret', 'journal'],
 ];
 

@@ -1,7 +1,7 @@
-import { near, type Spans } from '../limiter/distance.ts';
 import { FairScheduler, type RunQueue } from '../limiter/fair-scheduler.ts';
 import type { Permits } from '../limiter/permits.ts';
 import { successStatus } from '../model/status.ts';
+import { near, type Spans } from '../redis/distance.ts';
 import type { TargetRequest } from './send-delete.ts';
 import { type Answer, isTokenRefusal, noContent } from './verdict.ts';
 

@@ -1,4 +1,4 @@
-import { near, type Spans } from '../limiter/distance.ts';
+import { near, type Spans } from '../redis/distance.ts';
 
 const staleAfterMs = 1_000;
 

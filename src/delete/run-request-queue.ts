@@ -1,9 +1,9 @@
-import { near, type Spans } from '../limiter/distance.ts';
 import { RunQueue } from '../limiter/fair-scheduler.ts';
 import { Permits, type Unused } from '../limiter/permits.ts';
 import type { PermitReply } from '../limiter/run-pace.ts';
 import { paceOf, rateFromStored } from '../model/rate.ts';
 import { readTimeWindow, type TimeWindow, type WindowState, windowStateAt } from '../model/time-window.ts';
+import { near, type Spans } from '../redis/distance.ts';
 import type { ConnectionPool, QueuedRequest } from './connection-pool.ts';
 
 /** A run's access to a connection pool. */

@@ -1,5 +1,5 @@
 import type { RedisClient } from '../redis/client.ts';
-import { near, type Spans } from './distance.ts';
+import { near, type Spans } from '../redis/distance.ts';
 import { leaseFunction } from './lease.lua.ts';
 import type { Unused } from './permits.ts';
 

@@ -34,14 +34,20 @@ export function storedStop(stop: Stop): string {
 export type TokenWait = { reason: string; since: number };
 
 /**
- * The report of a process about itself with each call: the stop file that holds it, that it has no token, and the only run that it deletes. A worker
- * deletes the detached runs: ''. `restMs`: the process calls again within this time, by default a second.
+ * The report of a process about itself with each call: the stop file that holds it, that it has no token, the only run that it deletes, and its round
+ * trip to Redis in ms, if that is far. A worker deletes the detached runs: ''. `restMs`: the process calls again within this time, by default a second.
  */
-type Saying = { stop: Stop | null; token: TokenWait | null; run?: string | undefined; restMs?: number | undefined };
+type Saying = {
+  stop: Stop | null;
+  token: TokenWait | null;
+  run?: string | undefined;
+  restMs?: number | undefined;
+  redisMs?: number | undefined;
+};
 
 /** A report as Redis holds it. */
-export function storedSaying({ stop, token, run, restMs }: Saying): string {
-  return JSON.stringify({ stop, token, run, restMs } satisfies Saying);
+export function storedSaying({ stop, token, run, restMs, redisMs }: Saying): string {
+  return JSON.stringify({ stop, token, run, restMs, redisMs } satisfies Saying);
 }
 
 /** Reads what `storedStop` wrote; null for ''. Any other text is a stop as well, because its meaning is unknown. */
@@ -92,7 +98,7 @@ const lateMs = 4_000; // the call of a process may be late by this much if its m
 /** Reads the stops of a target. Only reads, in one round trip. */
 export async function readStops(redis: RedisClient, fp: string): Promise<TargetStops> {
   const [stop, alive] = await Promise.all([redis.get(keys.stop(fp)), readProcesses(redis, fp)]);
-  const said = alive.map(({ stop, token, run }) => ({ stop, token, run }));
+  const said = alive.map(({ stop, token, run, redisMs }) => ({ stop, token, run, redisMs }));
   return stopsOf(stopFromStored(stop ?? ''), said);
 }
 
@@ -110,6 +116,11 @@ export function stopsFor({ id, detached }: { id: string; detached: boolean }, st
     stops.target,
     stops.said.filter(({ run = own }) => run === own),
   );
+}
+
+/** The longest round trip to Redis of these processes, in ms; 0 if none of them is far. */
+export function farthestMs({ said = [] }: TargetStops): number {
+  return Math.max(0, ...said.map(({ redisMs }) => redisMs ?? 0));
 }
 
 /** A process that may send to a target, the time of its last call (ms since 1970), and its report. */

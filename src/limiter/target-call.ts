@@ -1,6 +1,6 @@
 import type { RedisClient } from '../redis/client.ts';
+import { near, type Spans } from '../redis/distance.ts';
 import { keys as allKeys } from '../redis/keys.ts';
-import { near, type Spans } from './distance.ts';
 import type { Closed } from './learning/closed.ts';
 import { advisedRate, knownRate, type TargetControl } from './learning/control.ts';
 import type { Alarm } from './learning/sums.ts';

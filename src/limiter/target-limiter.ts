@@ -1,4 +1,4 @@
-import { Distance } from './distance.ts';
+import { Distance } from '../redis/distance.ts';
 import { control, type TargetControl } from './learning/control.ts';
 import type { Alarm, Sums } from './learning/sums.ts';
 import { AnswerTally, canBeIdSpecific, forgivenOutageMs, isTrouble, OutageDetector, type Signal } from './outage.ts';
@@ -102,7 +102,8 @@ export class TargetLimiter {
 
   #saying(restMs = this.#everyMs(callIdleEveryMs)): string {
     const { stopHere, tokenWait, run } = this.#options;
-    return storedSaying({ stop: stopHere(), token: tokenWait?.() ?? null, run, restMs });
+    const redisMs = this.distance.saidMs || undefined;
+    return storedSaying({ stop: stopHere(), token: tokenWait?.() ?? null, run, restMs, redisMs });
   }
 
   /** Withdraws from the target and gives unused permits back. If Redis is away, they count as used. Never throws. */

@@ -90,6 +90,7 @@ export function makeListPlan(action: ListAction, target: Target, list: List, kno
     rateBefore: existing?.rate ?? null,
     learned: bounds.learned,
     limit: bounds.limit,
+    redisMs: bounds.redisMs,
     minGrace: existing === null ? bounds.minGrace : null,
     work,
     forecast: forecast(work, Date.now()),

@@ -5,10 +5,11 @@ import { findStandings, type Reading, type Standing, standingFacts } from '../le
 import { toExitCode, toSummary } from '../ledger/summary.ts';
 import { type QuotaUse, toBound } from '../limiter/quotas.ts';
 import { readLimit, readTargetState } from '../limiter/read-target.ts';
-import { readStops, type Stop } from '../limiter/stop.ts';
+import { farthestMs, readStops, type Stop, stopsFor } from '../limiter/stop.ts';
 import { rehearsalFacts } from '../model/rehearsal.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
 import { probeWritesOfOthers } from '../redis/writes.ts';
 import { paceAdvice } from '../terminal/pace.ts';
 import { RateMeter } from '../terminal/panel.ts';
@@ -26,6 +27,7 @@ export type LocalView = {
 /** What explains the pace of a run, as Redis has it; a server sends it to a command as JSON. */
 export type RunContext = Pick<Reading, 'limiter' | 'nextTryAt' | 'stops' | 'refused'> & {
   quotas?: readonly QuotaUse[]; // quotas of the target
+  requests?: number; // requests that were answered
   isAbandoned?: boolean;
 };
 
@@ -37,15 +39,16 @@ export async function readRunContext(redis: RedisClient, { id, fp }: Pick<Run, '
     readStops(redis, fp),
     probeWritesOfOthers(redis, id),
     readLimit(redis, fp),
+    redis.hget(keys.measures(id), 'requests'),
   ] as const;
-  const [limiter, nextTryAt, stops, refused, { quotas }] = await Promise.all(reads);
-  return { limiter, nextTryAt, stops, refused, quotas };
+  const [limiter, nextTryAt, stops, refused, { quotas }, requests] = await Promise.all(reads);
+  return { limiter, nextTryAt, stops, refused, quotas, requests: Number(requests ?? 0) };
 }
 
 /** The facts about a run now. `seen`: what a process knows in addition if it deletes the run, or gets no answer. */
 function readingOf(
   run: Run,
-  { isAbandoned = false, quotas: _, ...context }: RunContext,
+  { isAbandoned = false, quotas: _, requests: _n, ...context }: RunContext,
   seen: Partial<Pick<Reading, 'away' | 'refused' | 'here'>> = {},
 ): Reading {
   return { away: '', here: null, ...context, ...seen, now: Date.now(), target: run, run, isAbandoned };
@@ -94,6 +97,7 @@ export class SnapshotTaker {
   #context = unknownContext;
   #changedAt: number | null = null;
   #idleMs = 0;
+  #answered: { requests: number; at: number } | null = null;
   #away = '';
   #events: string[] = [];
 
@@ -119,6 +123,9 @@ export class SnapshotTaker {
   /** Takes what explains its pace; undefined if Redis did not answer. */
   observeContext(context: RunContext | undefined): void {
     this.#context = context ?? this.#context;
+    const { requests } = this.#context;
+    if (requests !== undefined && requests !== this.#answered?.requests)
+      this.#answered = { requests, at: performance.now() };
   }
 
   take(): Snapshot {
@@ -145,6 +152,8 @@ export class SnapshotTaker {
       inFlight: this.#local?.sender.inFlight ?? null,
       perSecond,
       idleMs: this.#idleMs,
+      silentMs: this.#answered && performance.now() - this.#answered.at,
+      redisMs: farthestMs(stopsFor(run, this.#context.stops)),
       secondsLeft: estimateSecondsLeft(run, { perSecond, limiter, quotas: quotas.map(toBound) }, at),
       limiter,
       rate: run.rate,
@@ -155,7 +164,7 @@ export class SnapshotTaker {
 
   /** The snapshot for `--json`. */
   facts(): Record<string, unknown> {
-    const { runId, state, reason, rows, pending, counts, perSecond, standings } = this.take();
+    const { runId, state, reason, rows, pending, counts, perSecond, standings, redisMs } = this.take();
     return {
       ...rehearsalFacts(this.#run),
       run: runId,
@@ -166,6 +175,7 @@ export class SnapshotTaker {
       ...counts,
       per_second: Math.round(perSecond ?? 0),
       standing: standingFacts(standings, this.#toType),
+      redis_round_trip_ms: redisMs || null,
     };
   }
 

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, type Job, Worker } from 'bullmq';
 import { messageOf } from '../errors.ts';
-import { near, type Spans } from '../limiter/distance.ts';
 import type { Log } from '../logger.ts';
 import { type Pulse, steadyPulse } from '../pulse.ts';
+import { near, type Spans } from '../redis/distance.ts';
 import { keys } from '../redis/keys.ts';
 import { withTimeout } from '../wait.ts';
 import {

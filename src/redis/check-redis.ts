@@ -6,10 +6,12 @@ import { parseInfo } from './boot-check.ts';
 import { probeConnection } from './check-connection.ts';
 import { dataServers, isCluster, type RedisClient } from './client.ts';
 import { connectLedger, ready } from './connect.ts';
+import { costOfDistance, isFar, measureRoundTrip, nearer, roundTripText } from './distance.ts';
 import { describeRedisError, rejectionAdvice } from './errors.ts';
+import { keys } from './keys.ts';
 import { checkRights } from './rights.ts';
 import { askSentinels, evaluateSentinels } from './sentinels.ts';
-import { evaluateServer, type Finding, fail, inspectCluster, pass } from './server.ts';
+import { evaluateServer, type Finding, fail, inspectCluster, pass, warn } from './server.ts';
 import { readServerSettings } from './server-settings.ts';
 import { probeWrites } from './writes.ts';
 
@@ -64,6 +66,7 @@ async function* inspectServers(redis: RedisClient, { options }: RedisAddress): A
     yield* evaluateServer({ info, flush, setUp }).map((finding) => withPort(finding, redis, info.tcp_port));
   }
   if (isCluster(redis)) yield await inspectCluster(redis);
+  yield await inspectDistance(redis);
   yield await inspectRights(redis);
   yield await inspectWrites(redis);
 }
@@ -76,6 +79,13 @@ function withPort(finding: Finding, redis: RedisClient, port = '?'): Finding {
 async function flushOf(server: Redis): Promise<string | null> {
   const flat = await readServerSettings(server, 'appendfsync').catch(() => null);
   return flat?.[1] ?? null;
+}
+
+async function inspectDistance(redis: RedisClient): Promise<Finding> {
+  const ms = await measureRoundTrip(redis, keys.probe(randomUUID()));
+  const facts = { round_trip_ms: Number(ms.toPrecision(3)) };
+  if (!isFar(ms)) return { ...pass('distance', `it answers in ${roundTripText(ms)}`), facts };
+  return { ...warn('distance', `it is ${roundTripText(ms)} away: ${costOfDistance(ms)}`, nearer), facts };
 }
 
 async function inspectRights(redis: RedisClient): Promise<Finding> {

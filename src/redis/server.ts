@@ -5,7 +5,13 @@ import { clusterSlots } from './client.ts';
 import { diskAdvice } from './errors.ts';
 
 /** The result of a check: its aspect and state, a text about it, and the advice if it isn't ok. */
-export type Finding = { aspect: string; state: 'ok' | 'warn' | 'fail'; words: string; next: Advice | null };
+export type Finding = {
+  aspect: string;
+  state: 'ok' | 'warn' | 'fail';
+  words: string;
+  next: Advice | null;
+  facts?: Record<string, number>; // for `--json`
+};
 
 export function pass(aspect: string, words: string): Finding {
   return { aspect, state: 'ok', words, next: null };

@@ -6,6 +6,7 @@ import { paceOf, type Rate } from '../model/rate.ts';
 import { statusesText } from '../model/status.ts';
 import { commandFor, type Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
+import { isFar, roundTripText } from '../redis/distance.ts';
 
 /** The facts that decide the speed of a running run. */
 export type Pace = {
@@ -14,15 +15,19 @@ export type Pace = {
   limiter: TargetState | null; // of its target
   rate: Rate | null; // the rate of the run itself
   idleMs: number; // time in ms in which no id was settled
+  silentMs: number | null; // time in ms in which no request was answered; null = not known
+  inFlight: number | null; // requests that wait for an answer; null = not known
+  redisMs: number; // the longest round trip to Redis of its processes; 0 = none is far
   at: number; // the current time, ms since 1970
 };
 
 /** One sentence about a running run: what it does now, how fast, and why not faster. Pure. */
-export function describePace({ standings, advice, limiter, rate, idleMs, at }: Pace): string {
+export function describePace(pace: Pace): string {
+  const { standings, advice, limiter, at } = pace;
   const [standing] = standings;
   const live = isInUse(limiter) ? limiter : null;
   const isOfTarget = standing === undefined || targetCauses.includes(standing.why);
-  const sentence = standing ? heldText(standing, advice, at) : describeActivity(live, rate, idleMs, advice);
+  const sentence = standing ? heldText(standing, advice, at) : describeActivity(live, pace);
   return isOfTarget ? sinceAccepted(live, sentence) : sentence;
 }
 
@@ -41,21 +46,37 @@ function sinceAccepted(target: TargetState | null, sentence: string): string {
   return `Nothing was accepted for ${duration(target.stalled.ms)}: ${rest}`;
 }
 
-function describeActivity(live: TargetState | null, rate: Rate | null, idleMs: number, advice: string): string {
+function describeActivity(live: TargetState | null, pace: Pace): string {
+  const { rate, idleMs, silentMs, advice } = pace;
   const own = rate === null ? null : paceOf(rate);
   if (live?.hold) return `Waiting ${duration(live.hold.leftMs)}: ${live.hold.reason}.`;
   if (live?.outage) {
     const { reason, since } = live.outage;
     return `${capital(reason)} since ${timeOfDay(since, live.at)}; probing with one id from time to time.`;
   }
-  if (isIdle(idleMs, live, own)) return `Retrying: no id was settled for ${duration(idleMs)}.`;
+  if (isIdle(idleMs, live, own)) {
+    if (silentMs !== null && silentMs >= idleMs) return describeSilence(live, pace, silentMs);
+    return `${silentMs === null ? 'Deleting' : 'Retrying'}: no id was settled for ${duration(idleMs)}.`;
+  }
   return live ? describeSending(live, own, advice) : 'Deleting.';
+}
+
+/** The activity while no request is answered: then nothing is retried. */
+function describeSilence(live: TargetState | null, { inFlight, redisMs }: Pace, silentMs: number): string {
+  const since = `for ${duration(silentMs)}`;
+  if (inFlight) return `Waiting for the answers to ${plural(inFlight, 'requests')}: none came ${since}.`;
+  const waitsFor = isFar(redisMs)
+    ? `Redis, which is ${roundTripText(redisMs)} away`
+    : live === null || live.processes === 0
+      ? 'a process to take its ids'
+      : 'permits from Redis';
+  return `Waiting for ${waitsFor}: nothing was sent ${since}.`;
 }
 
 const minIdleMs = 5_000;
 const idleAnswers = 5;
 
-/** Whether no id is settled and no wait explains it: then the ids left have failed and are retried, now or later. */
+/** Whether no id is settled and no wait explains it. */
 function isIdle(idleMs: number, live: TargetState | null, own: number | null): boolean {
   const slowest = Math.min(own ?? Number.POSITIVE_INFINITY, live?.rate ?? Number.POSITIVE_INFINITY);
   return idleMs >= Math.max(minIdleMs, (idleAnswers * 1_000) / slowest);

@@ -4,6 +4,7 @@ import type { RunState } from '../ledger/run.ts';
 import { idOutcomes, isAlwaysShown, isFailure } from '../model/outcome.ts';
 import { rehearsalPrefix } from '../model/rehearsal.ts';
 import { visibleLine } from '../model/visible.ts';
+import { distanceText, isFar, roundTripText } from '../redis/distance.ts';
 import { describePace, heldText } from './pace.ts';
 import { foldCommand } from './render-markdown.ts';
 import { countSettled, type Snapshot } from './snapshot.ts';
@@ -20,6 +21,7 @@ export function panelText(snapshot: Snapshot, width: number, style: Style = plai
     progress(snapshot, width, style),
     outcomes(snapshot, style),
     ...activityLines(snapshot, width, (text) => wrap(text, width, sentenceLines)),
+    ...distanceLines(snapshot, style).flatMap((text) => wrap(text, width, sentenceLines)),
   ];
   const events = snapshot.events.slice(-shownEvents).map((event) => style.dim(visibleLine(event)));
   return [...lines, ...events].map((line) => clip(line, width)).join('\n');
@@ -28,7 +30,14 @@ export function panelText(snapshot: Snapshot, width: number, style: Style = plai
 /** The panel, shown once: nothing is cut off, and lines wider than `width` are broken between words. */
 export function wholePanelText(snapshot: Snapshot, width: number, style: Style): string {
   const activity = activityLines(snapshot, width, (text) => wrapWhole(text, width));
-  return [header(snapshot, style), progress(snapshot, width, style), outcomes(snapshot, style), ...activity].join('\n');
+  const distance = distanceLines(snapshot, style).flatMap((text) => wrapWhole(text, width));
+  const before = [header(snapshot, style), progress(snapshot, width, style), outcomes(snapshot, style)];
+  return [...before, ...activity, ...distance].join('\n');
+}
+
+/** A line if Redis is far from a process that deletes the run. */
+function distanceLines({ redisMs, state }: Snapshot, style: Style): string[] {
+  return state === 'running' && isFar(redisMs) ? [style.yellow(`${distanceText(redisMs)}.`)] : [];
 }
 
 /** The activity. A command that does not fit after its sentence is on the next line, in a form that a shell takes. */
@@ -50,6 +59,7 @@ export function lineText(snapshot: Snapshot): string {
     ...outcomeCounts(snapshot),
     ...pace(snapshot),
     describeActivity(snapshot),
+    ...(isFar(snapshot.redisMs) ? [`Redis is ${roundTripText(snapshot.redisMs)} away`] : []),
   ].join(' · ');
 }
 

@@ -13,6 +13,7 @@ import { quoteForShell } from '../model/shell-word.ts';
 import { always } from '../model/time-window.ts';
 import { type ToType, unbroken } from '../model/to-type.ts';
 import { visible, visibleLine } from '../model/visible.ts';
+import { distanceText } from '../redis/distance.ts';
 import { forecastText } from './forecast-text.ts';
 import { lowRateAdvice, refusedText } from './pace.ts';
 import { hanging } from './render-markdown.ts';
@@ -43,6 +44,7 @@ export type Plan = RunRules & {
   rateBefore: Rate | null; // rate of the run to resume; null if it had none
   learned: LearnedStart | null; // null also if Redis was not asked
   limit: TargetLimit | null; // of the target; null also if Redis was not asked
+  redisMs: number | null; // the round trip to Redis; null if it was not asked
   minGrace: MinGrace | null; // the minimum of its target, for a new run
   work: Work;
   forecast: Forecast; // forecast for that work
@@ -169,6 +171,7 @@ function targetLines(plan: ShownPlan, style: Style): Line[] {
     ...lowRateLines(plan),
     ...targetLimitLines(plan),
     ...forecastLines(plan),
+    ...distanceLines(plan, style),
   ];
 }
 
@@ -183,6 +186,11 @@ function shapeLines({ shapes = noShapes, files }: Plan, style: Style): Line[] {
       ? []
       : [['', `leave out what looks unlike the others: --id-pattern ${quoteForShell(pattern)}`] as Line];
   return [['Shapes', style.yellow(line)], ...without];
+}
+
+function distanceLines({ redisMs }: Plan, style: Style): Line[] {
+  const words = distanceText(redisMs ?? 0);
+  return words === '' ? [] : [['Redis', style.yellow(words.replace(/^Redis /, ''))]];
 }
 
 function lastLines({ lastId, endsWithoutNewline }: Plan, style: Style): Line[] {

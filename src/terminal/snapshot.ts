@@ -24,6 +24,8 @@ export type Snapshot = {
   inFlight: number | null; // requests of this process; null for a run that other processes delete
   perSecond: number | null; // ids settled in the last seconds; null at first
   idleMs: number; // time in ms in which no id was settled, since the display began
+  silentMs: number | null; // time in ms in which no request was answered, since the display began; null if it was not read
+  redisMs: number; // the longest round trip to Redis of the processes that delete it; 0 if none of them is far
   secondsLeft: number | null; // null if it cannot be estimated
   limiter: TargetState | null; // of its target
   rate: Rate | null; // rate of the run itself

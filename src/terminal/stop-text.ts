@@ -1,9 +1,10 @@
 import { count, duration, plural, timeOfDay } from '../format.ts';
 import { type KnownTarget, liveRuns } from '../ledger/known-targets.ts';
-import type { Stop } from '../limiter/stop.ts';
+import { farthestMs, type Stop } from '../limiter/stop.ts';
 import { commandFor, type Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
 import { visibleLine } from '../model/visible.ts';
+import { stopTime } from '../redis/distance.ts';
 
 // Texts of stop-all and start-all. All pure; times are ms since 1970.
 
@@ -23,7 +24,7 @@ export function stoppedText(
   const name = targetName(known);
   const done =
     before === null
-      ? `Stopped all runs of ${name}. Sending stops within a second.`
+      ? `Stopped all runs of ${name}. Sending stops within ${stopTime(farthestMs(known.stops))}.`
       : `All runs of ${name} are stopped already, ${byWhom(before)}, since ${timeOfDay(before.at, now)}.${isChanged ? ' Your stop is kept as well.' : ''}`;
   const next = isQuiet ? '' : `\n  Resume: ${commandFor(toType, 'start-all', known)}`;
   return `${done}\n  It reaches ${liveText(known)}.${next}`;

@@ -5,12 +5,12 @@ import { Gate } from '../delete/gate.ts';
 import { RunMeter, type Taken } from '../delete/meters.ts';
 import { Refusals } from '../delete/refusals.ts';
 import { RunRequestQueue } from '../delete/run-request-queue.ts';
-import type { Spans } from '../limiter/distance.ts';
 import { ClockOffset } from '../limiter/permits.ts';
 import type { PaceCall, PaceReply } from '../limiter/run-pace.ts';
 import type { Resource } from '../model/resource.ts';
 import { chunkSize } from '../model/row.ts';
 import { maxJobs } from '../queue/consumer.ts';
+import type { Spans } from '../redis/distance.ts';
 
 const everyMs = 100;
 

@@ -41,7 +41,7 @@ const cuts: Record<Careless | Forgotten, readonly Cut[]> = {
     { file: 'ledger/ledger.ts', from: 'async stillHolds(run, { server }) {', to: '$& return true;' },
   ],
   // Redis passes for a near one, however far it is.
-  distance: [{ file: 'limiter/distance.ts', from: 'this.#beyondMs = Math.max(', to: 'this.#beyondMs = 0 * Math.max(' }],
+  distance: [{ file: 'redis/distance.ts', from: 'this.#farMs = Math.min(', to: 'this.#farMs = 0 * Math.min(' }],
   // No safety: they look a fifth of the time later, and wait as long for what a dead one held.
   patience: [
     { file: 'queue/queue.ts', from: 'lockDuration: 10_000', to: 'lockDuration: 2_000' },

@@ -80,6 +80,7 @@ export async function showDryRun(
     last_id: plan.lastId,
     ends_without_newline: plan.endsWithoutNewline,
     looks: shapeFacts(plan.shapes),
+    redis_round_trip_ms: plan.redisMs,
     expected: forecastFacts(plan.forecast),
   };
   jsonLines(stdout, options.json)('plan', { dry_run: true, base_url: plan.baseUrl, ...facts });

@@ -104,9 +104,9 @@ async function* once(runCheck: () => Promise<string>): AsyncGenerator<Finding> {
   yield pass('', await runCheck());
 }
 
-function jsonOf(what: string, { aspect, state, words, next }: Finding) {
+function jsonOf(what: string, { aspect, state, words, next, facts: more }: Finding) {
   const facts = { v: 1, type: 'check', what, ok: state !== 'fail', words };
-  return { ...facts, ...(aspect === '' ? {} : { aspect }), state, next: adviceText(next, toTypeAnywhere) };
+  return { ...facts, ...(aspect === '' ? {} : { aspect }), state, next: adviceText(next, toTypeAnywhere), ...more };
 }
 
 const marks = { ok: 'ok    ', warn: 'warn  ', fail: 'fail  ' };

@@ -24,6 +24,7 @@ describe.concurrent('expunge check of one Redis', () => {
       expect.stringMatching(/^ok redis version: (redis|valkey) \d/),
       expect.stringMatching(/^ok redis memory: it evicts nothing; [\d.]+ MB used$/),
       expect.stringMatching(/^ok redis files: it keeps an append-only file, flushed each second/),
+      expect.stringMatching(/^(ok redis distance: it answers in|warn redis distance: it is) [\d.]+ ms/),
       'ok redis rights: the login may do all that is needed',
       'ok redis writes: it accepts them',
     ]);

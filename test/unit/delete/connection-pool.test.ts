@@ -7,10 +7,10 @@ import {
 } from '../../../src/delete/connection-pool.ts';
 import type { TargetRequest } from '../../../src/delete/send-delete.ts';
 import { type Answer, noContent } from '../../../src/delete/verdict.ts';
-import { near } from '../../../src/limiter/distance.ts';
 import { RunQueue } from '../../../src/limiter/fair-scheduler.ts';
 import { Permits } from '../../../src/limiter/permits.ts';
 import { bearerForm } from '../../../src/model/resource.ts';
+import { near } from '../../../src/redis/distance.ts';
 import { status } from './tries.ts';
 
 type Odd = { size?: number; permits?: number; inFlightShare?: number };

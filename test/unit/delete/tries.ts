@@ -2,9 +2,9 @@ import type { SentRequest } from '../../../src/delete/connection-pool.ts';
 import type { DeleteIdDeps } from '../../../src/delete/delete-id.ts';
 import type { TargetLimits } from '../../../src/delete/target-limits.ts';
 import { type Answer, verdictTable } from '../../../src/delete/verdict.ts';
-import { near } from '../../../src/limiter/distance.ts';
 import { Permits } from '../../../src/limiter/permits.ts';
 import { isRefusal } from '../../../src/model/status.ts';
+import { near } from '../../../src/redis/distance.ts';
 import type { Token } from '../../../src/token/token.ts';
 
 /** An answer with a status, as the server gives it to a request with the token `t`. */

@@ -5,6 +5,7 @@ import type { Reading } from '../../../src/ledger/standing.ts';
 import type { TargetState } from '../../../src/limiter/read-target.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import { describePace, paceFacts, paceLines, paceSummary } from '../../../src/terminal/pace.ts';
+import type { Snapshot } from '../../../src/terminal/snapshot.ts';
 import { reading, snapshot, snapshotOf } from './snapshots.ts';
 import { target } from './target-states.ts';
 
@@ -159,6 +160,20 @@ describe('the sentence about a running run', () => {
     expect(words({ hold }, { idleMs: 9_000 })).toContain('Retry-After');
     expect(words({ outage: trouble }, { idleMs: 9_000 })).toContain('503');
     expect(describePace(snapshot({ idleMs: 9_000 }))).toContain('Retrying');
+  });
+
+  it('never says that something is retried where nothing was answered, but what is waited for', () => {
+    const silent = { idleMs: 70_000, silentMs: 71_000, inFlight: 0 };
+    const said = (changes: Partial<TargetState>, odd: Partial<Snapshot> = {}) =>
+      describePace(snapshotOf(reading({ limiter: target(changes) }), { ...silent, ...odd }));
+    expect(said({})).toBe('Waiting for permits from Redis: nothing was sent for 1 min 11 s.');
+    expect(said({ processes: 0 })).toBe('Waiting for a process to take its ids: nothing was sent for 1 min 11 s.');
+    expect(said({}, { redisMs: 1_500 })).toBe(
+      'Waiting for Redis, which is 1.5 s away: nothing was sent for 1 min 11 s.',
+    );
+    expect(said({}, { inFlight: 64 })).toBe('Waiting for the answers to 64 requests: none came for 1 min 11 s.');
+    expect(said({}, { silentMs: null })).toBe('Deleting: no id was settled for 1 min 10 s.');
+    expect(said({}, { silentMs: 2_000 })).toBe('Retrying: no id was settled for 1 min 10 s.');
   });
 
   it('says that nobody works on a run that is seen from outside', () => {

@@ -20,6 +20,15 @@ describe('panelText', () => {
     ]);
   });
 
+  it('says how far Redis is, and what that costs, if it is far', () => {
+    const words = 'Redis is 1.5 s away: a run begins about 1 min 15 s later, and a pause or a stop takes up to 4 s';
+    expect(lastLine({ redisMs: 1_500 })).toBe(`${words}; run expunge nearer to it.`);
+    expect(wholePanelText(snapshot({ redisMs: 1_500 }), 200, plainStyle)).toContain(words);
+    expect(lineText(snapshot({ redisMs: 62 }))).toMatch(/ · Redis is 62 ms away$/);
+    for (const shown of [snapshot(), snapshot({ redisMs: 62, state: 'completed' })])
+      expect(panelText(shown, 200)).not.toContain('Redis');
+  });
+
   it.each([20, 40, 60, 80, 200])('keeps every line within %i columns', (width) => {
     const events = ['16:06:02  429: the server asks for 30 s. Everything waits; no id uses up an attempt.'];
     const paused = { ...seen({ state: 'paused', who: 'ana', reason: 'x'.repeat(300) }), events };

@@ -47,6 +47,7 @@ const plan: ShownPlan = {
   rateBefore: null,
   learned: null,
   limit: null,
+  redisMs: 0.4,
   minGrace: null,
   ...forecastOf({}),
   canary: [],
@@ -69,6 +70,13 @@ const stopped = reading({
 });
 
 describe('planText', () => {
+  it('warns of a Redis that is far away, and only of that', () => {
+    expect(planText({ ...plan, redisMs: 62 })).toContain(
+      '  Redis     is 62 ms away: a run begins about 3.1 s later, and a pause or a stop takes up to 1.1 s; run expunge nearer to it',
+    );
+    for (const redisMs of [29, null]) expect(planText({ ...plan, redisMs })).not.toContain('Redis ');
+  });
+
   it('says when it may send', () => {
     const window = 'Mon-Fri 22:00-06:00 Europe/Berlin';
     expect(planText({ ...plan, window })).toContain(`  Window    sends only ${window}\n`);

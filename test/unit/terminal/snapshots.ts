@@ -27,6 +27,8 @@ export function snapshot(changes: Partial<Snapshot> = {}): Snapshot {
     inFlight: 64,
     perSecond: 398,
     idleMs: 0,
+    silentMs: 0,
+    redisMs: 0,
     secondsLeft: 389,
     limiter: null,
     rate: null,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { near } from '../../../src/limiter/distance.ts';
 import type { PaceCall } from '../../../src/limiter/run-pace.ts';
+import { near } from '../../../src/redis/distance.ts';
 import { RunWatch } from '../../../src/worker/run-watch.ts';
 
 let watch: RunWatch;
