@@ -3,7 +3,7 @@ import type { Context } from 'hono';
 import { getCookie } from 'hono/cookie';
 import { isLoopback } from '../config/parse-url.ts';
 import { noteMember } from '../http/strangers.ts';
-import { storedName } from '../model/person.ts';
+import { statedName } from '../model/person.ts';
 import { mayAct, type Role, roles } from '../model/role.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { inTime, Problem } from './problem.ts';
@@ -65,7 +65,7 @@ async function findCaller(context: Context, { redis, proxy, linked }: Authority,
   const named = proxy === null ? '' : (context.req.header(proxy.header) ?? '').trim();
   if (proxy !== null && named !== '' && proxy.isTrusted(addressOf(context))) {
     refuseOtherNames(context, proxy);
-    const name = storedName(named);
+    const name = statedName(named);
     return { name, role: roleAt(proxy, name, context), reach: null, by: 'proxy' };
   }
   const cookie = getCookie(context, sessionCookieName(context));

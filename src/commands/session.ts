@@ -1,6 +1,6 @@
 import { hostname, userInfo } from 'node:os';
 import { Writable } from 'node:stream';
-import { storedName } from '../model/person.ts';
+import { nameOfLogin, statedName } from '../model/person.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import type { Target } from '../model/target.ts';
 import { protectedHost } from '../model/target-pattern.ts';
@@ -13,16 +13,16 @@ import { confirmCount, confirmYes, typeHost } from '../terminal/ask.ts';
 import { commandLine } from '../terminal/style.ts';
 import { type Invocation, readReason } from './command.ts';
 
-/** The operator's name for the audit trail: EXPUNGE_USER if it is set, otherwise `user@machine`. */
+/** The operator's name for the audit trail: EXPUNGE_USER if it is set, otherwise `user at machine`. */
 export function whoAmI(env: NodeJS.ProcessEnv): string {
-  return storedName(env.EXPUNGE_USER || nameHere());
+  return env.EXPUNGE_USER ? statedName(env.EXPUNGE_USER) : nameHere();
 }
 
 function nameHere(): string {
   try {
-    return `${userInfo().username}@${hostname()}`;
+    return nameOfLogin(userInfo().username, hostname());
   } catch {
-    return `uid ${process.getuid?.() ?? '?'}@${hostname()}`; // a user without a name, as in containers
+    return nameOfLogin(`uid ${process.getuid?.() ?? '?'}`, hostname()); // a user without a name, as in containers
   }
 }
 

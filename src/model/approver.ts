@@ -1,4 +1,4 @@
-import { isSamePerson, loginOf, storedName } from './person.ts';
+import { isSamePerson, personIn, storedName } from './person.ts';
 import { mayAct, type Role } from './role.ts';
 
 // Who has to approve a plan: a person by their name, or anyone with a role, written as `role:admin`.
@@ -11,11 +11,11 @@ const approvingRoles = ['operate', 'admin'] as const satisfies readonly Role[];
 /** A person who approves or plans, and their role. A command at Redis has the role admin: it can do everything anyway. */
 export type Approver = { who: string; role: Role };
 
-/** Parses the text of --approve-by. Throws an Error for a role that approves nothing, and for a name without a login. */
+/** Parses the text of --approve-by. Throws an Error for a role that approves nothing, and for no name. */
 export function parseApprover(text: string): string {
   const name = storedName(text.trim());
-  if (loginOf(name) === '') throw new Error('expected a name, or a role like role:admin, got none');
-  const role = loginOf(name).replaceAll(' ', '');
+  if (personIn(name) === '') throw new Error('expected a name, or a role like role:admin, got none');
+  const role = personIn(name).replaceAll(' ', '');
   if (!role.startsWith(prefix)) return name;
   if (roleIn(role) !== null) return role;
   const all = approvingRoles.map((role) => prefix + role).join(' or ');

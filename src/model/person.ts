@@ -10,18 +10,30 @@ export function storedName(name: string): string {
   return storedLine(name, maxNameLength);
 }
 
+/** The name that someone states, as it is stored: it never has the form of a name that this program made of a login. */
+export function statedName(name: string): string {
+  return storedName(name).replace(madeOfLogin, '$1 (at $2)');
+}
+
+/** The name of whoever uses this login of a machine. */
+export function nameOfLogin(login: string, machine: string): string {
+  return storedName(`${login} at ${machine}`);
+}
+
+const madeOfLogin = /^(.+) at (\S+)$/;
+
 /** The reason that a person gives, stored in the same way; '' = none. */
 export function storedReason(reason: string): string {
   return storedLine(reason, maxReasonLength);
 }
 
-/** Whether two names are of one login: in `ana@host`, only `ana` is compared, without regard to case and white space. */
+/** Whether two names are of one person. They are compared whole, without regard to case and white space; of the name of a login, only the login. */
 export function isSamePerson(a: string, b: string): boolean {
-  return loginOf(a) === loginOf(b);
+  return personIn(a) === personIn(b);
 }
 
-/** The login in a name, in one spelling: `ana` of `Ana @host`, or ''. */
-export function loginOf(name: string): string {
-  const [login = ''] = name.normalize('NFKC').toLowerCase().split('@', 1);
-  return login.replace(/\s+/g, ' ').trim();
+/** What is compared of a name, in one spelling: `ana` of `Ana at laptop`, or ''. */
+export function personIn(name: string): string {
+  const [, login = name] = madeOfLogin.exec(name) ?? [];
+  return login.normalize('NFKC').toLowerCase().replace(/\s+/g, ' ').trim();
 }

@@ -202,7 +202,7 @@ export type HistoryEntry = {
   at: number; // when it was handled
   outcome: OccurrenceOutcome;
   reason: string; // '' if the outcome needs none
-  by: string; // user@machine
+  by: string; // user at machine
   run: string; // '' = none
   rows: number | null; // of its list; null = not known
   retried: number; // its ids that the last occurrence's run left as failed or unknown

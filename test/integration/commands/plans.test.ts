@@ -8,7 +8,7 @@ import { until } from '../../support/processes.ts';
 const ids = ['a-1', 'a-2', 'a-3'];
 const objects = ids.map((id) => ({ resource: 'annotations' as const, id }));
 const ana = { EXPUNGE_USER: 'ana' };
-const ben = { EXPUNGE_USER: 'ben@laptop' };
+const ben = { EXPUNGE_USER: 'Ben' };
 const kind = ['--resource', 'annotations'];
 
 /** A plan of three ids that ana has made. `more`: variables of all commands. */
@@ -55,7 +55,7 @@ describe('a plan', () => {
     expect(run).toMatchObject({ rate: [{ count: 500 }], plan: plan.plan, detached: false });
     const trail = (await readAudit(harness.redis, run)).filter(({ action }) => action === 'apply');
     expect(trail).toEqual([
-      expect.objectContaining({ who: 'ben@laptop', reason: 'agreed', planned_by: 'ana', plan: plan.plan }),
+      expect.objectContaining({ who: 'Ben', reason: 'agreed', planned_by: 'ana', plan: plan.plan }),
     ]);
     expect(sent()).toBe(3);
     expect(await harness.redis.exists(keys.planFiles(harness.target.fp, plan.plan))).toBe(0);
@@ -119,7 +119,7 @@ describe('a plan', () => {
     harness.sandbox.latencyMs = 0;
     const before = sent();
     const other = await apply([], { EXPUNGE_USER: 'carl' });
-    expect([other.code, other.stderr]).toEqual([4, expect.stringContaining('ben@laptop applied plan')]);
+    expect([other.code, other.stderr]).toEqual([4, expect.stringContaining('Ben applied plan')]);
     const wrong = await apply([], ben); // it names the number of all ids
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringMatching(/left of run .* would be deleted/)]);
     expect(sent()).toBe(before);
@@ -239,6 +239,6 @@ describe('a plan for somebody else to approve', () => {
     expect(sent()).toBe(0);
     expect((await apply([], ben)).code).toBe(0);
     const trail = await readAudit(harness.redis, await harness.onlyRun());
-    expect(trail).toContainEqual(expect.objectContaining({ action: 'approve', who: 'ben@laptop', planned_by: 'ana' }));
+    expect(trail).toContainEqual(expect.objectContaining({ action: 'approve', who: 'Ben', planned_by: 'ana' }));
   });
 });

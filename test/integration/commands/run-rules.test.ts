@@ -13,7 +13,7 @@ import { annotations, makeIds } from '../../support/ids.ts';
 
 const ids = makeIds('a', 4);
 const ana = { EXPUNGE_USER: 'ana' };
-const bob = { EXPUNGE_USER: 'bob@laptop' };
+const bob = { EXPUNGE_USER: 'Bob' };
 const startAt = '2098-12-31T00:00Z';
 const stopAt = '2099-01-01T00:00Z';
 
@@ -81,8 +81,8 @@ describe('a run of a plan keeps its rules', () => {
       expect(await submit([...args, '--partial'], bob)).toMatchObject({ code: 0 });
       const after = await harness.onlyRun();
       expect(after[field]).not.toEqual(before[field]);
-      expect((await changesOf(harness, after)).slice(known)).toMatchObject([{ action, who: 'bob@laptop', from, to }]);
-      expect(after.planChanged).toBe(`${action} ${from} to ${to} by bob@laptop`);
+      expect((await changesOf(harness, after)).slice(known)).toMatchObject([{ action, who: 'Bob', from, to }]);
+      expect(after.planChanged).toBe(`${action} ${from} to ${to} by Bob`);
     },
   );
 
@@ -122,7 +122,7 @@ describe('a run of a plan keeps its rules', () => {
     await harness.expunge(['cancel', id, '--yes']);
     await harness.expunge(['report', id, '--output', 'report.csv', '--manifest', 'manifest.json']);
     await harness.expunge(['report', id, '--format', 'html', '-o', 'page.html']);
-    const words = 'max-failures 2 to 50% by bob@laptop';
+    const words = 'max-failures 2 to 50% by Bob';
     expect(JSON.parse(readFileSync('manifest.json', 'utf8'))).toMatchObject({
       plan: expect.stringMatching(/^\w{16}-\w{8}$/),
       plan_changed: words,
@@ -178,7 +178,7 @@ describe('a run is removed as it was shown, or not at all', () => {
     const refused = await meanwhile(harness, colleague, remove);
     expect(refused.stderr).toContain('is running');
     expect(refused).toMatchObject({ code: 4 });
-    expect(await harness.onlyRun()).toMatchObject({ id, state: 'running', createdBy: 'bob@laptop' });
+    expect(await harness.onlyRun()).toMatchObject({ id, state: 'running', createdBy: 'Bob' });
     expect(await harness.redis.exists(keys.manifest(id, 0), keys.ledger(id, 0))).toBe(2);
     await harness.expunge(['cancel', id, '--yes']);
     expect(await meanwhile(harness, async () => {}, remove)).toMatchObject({ code: 0 }); // nobody changed it

@@ -32,7 +32,7 @@ function openFolder() {
     process.chdir(before);
     rmSync(folder, { recursive: true, force: true });
   });
-  const env = { REDIS_URL: testRedisUrl(), EXPUNGE_USER: 'ana@laptop' };
+  const env = { REDIS_URL: testRedisUrl(), EXPUNGE_USER: 'ana' };
   return {
     file: (name: string, text: string) => writeFileSync(join(folder, name), text),
     /** Does a line that calls expunge, with the output of another program as its input or without. */
