@@ -26,8 +26,9 @@ export function rowsOfRecord(place: Place, value: unknown, fields: Fields, make:
       rowsOfRecord({ ...place, text: JSON.stringify(one) }, one, fields, make, isFirst && one === value[0]),
     );
   if (!isObject(value)) return [make.rejected(line, text, 'not_a_string')];
+  const { rival, kindColumn: ownKind } = meaningOf(value, fields);
   if (fields.column === null) {
-    refuseAmbiguousField(name, line, value, fields);
+    refuseAmbiguousField(name, line, value, rival, fields);
     if (isFirst) refuseDeepId(name, line, value, fields);
   }
   const column = idColumn(fields);
@@ -36,10 +37,12 @@ export function rowsOfRecord(place: Place, value: unknown, fields: Fields, make:
   // The parser silently takes the last value, which may not be the intended one.
   if (isRepeated(text, names) || (resourceColumn !== null && isRepeated(text, [resourceColumn])))
     return [make.rejected(line, text, 'duplicate_key')];
-  const kindColumn = resource === null ? resourceColumn! : kindColumns.find((known) => Object.hasOwn(value, known));
+  const kindColumn = resource === null ? resourceColumn! : ownKind;
   const kind = kindColumn === undefined ? undefined : ownField(value, kindColumn);
   const of = { kind, kindColumn };
-  const ids = fields.column === null ? [ownField(value, column)] : valuesAt(value, column);
+  const own = ownField(value, column);
+  if (typeof own === 'string') return [make.row(line, own, kind, own, kindColumn)]; // as in most records
+  const ids = fields.column === null ? [own] : valuesAt(value, column);
   const hasNumber = ids.some((id) => typeof id === 'number');
   return (hasNumber ? withSources(ids, text, names, column) : ids).map((id) => {
     if (typeof id === 'string') return make.row(line, id, kind, id, kindColumn);
@@ -98,27 +101,50 @@ function refuseDeepId(name: string, line: number, record: Record<string, unknown
 }
 
 /** Throws if another field than `id` could hold the ids, or an object within the record, as in a page of an API or an entry of an audit log. */
-function refuseAmbiguousField(name: string, line: number, record: Record<string, unknown>, fields: Fields): void {
+function refuseAmbiguousField(
+  name: string,
+  line: number,
+  record: Record<string, unknown>,
+  likeId: string | undefined,
+  fields: Fields,
+): void {
   if (!Object.hasOwn(record, defaultColumn)) return;
-  const rival = rivalAmong(Object.keys(record), fields) ?? objectWithId(record, fields);
+  const rival = likeId ?? objectWithId(record, fields);
   if (rival !== undefined) throw ambiguous(name, line, rival, fields);
 }
 
-let known = { of: '', rival: undefined as string | undefined }; // most records have the same fields as the one before
+/** What the names of the fields mean, whatever the record holds: one that is named like the id, and one that names the kind of the id. */
+type Meaning = {
+  names: readonly string[];
+  resource: Fields['resource'];
+  rival?: string | undefined;
+  kindColumn?: string | undefined;
+};
 
-function rivalAmong(names: string[], { resource }: Fields): string | undefined {
-  const of = [resource, ...names].join('\n');
-  if (of !== known.of) known = { of, rival: findRival(names, resource) };
-  return known.rival;
+let known: Meaning = { names: [], resource: null }; // most records have the same fields as the one before
+
+function meaningOf(record: Record<string, unknown>, { resource }: Fields): Meaning {
+  if (resource === known.resource && hasFields(record, known.names)) return known;
+  const names = Object.keys(record);
+  const kindColumn = kindColumns.find((column) => Object.hasOwn(record, column));
+  known = { names, resource, rival: findRival(names, resource), kindColumn };
+  return known;
+}
+
+/** Whether these are the names of its fields, in their order. */
+function hasFields(record: Record<string, unknown>, names: readonly string[]): boolean {
+  let n = 0;
+  for (const name in record) if (name !== names[n++]) return false;
+  return n === names.length;
 }
 
 /** The path to the id of an object within the record that may be the one that is meant. */
 function objectWithId(record: Record<string, unknown>, { resource }: Fields): string | undefined {
-  const kinds = resource === null ? resources : [resource];
   for (const field in record) {
     const value = record[field];
     const one: unknown = Array.isArray(value) ? value[0] : value;
     if (!isObject(one) || !Object.hasOwn(one, defaultColumn)) continue;
+    const kinds = resource === null ? resources : [resource];
     const isNamed = envelopes.has(field.toLowerCase()) || kinds.some((kind) => isNameOf(field, kind));
     if (isNamed || isOfResource(one, resource)) return `${field}.${defaultColumn}`;
   }
@@ -144,8 +170,9 @@ function ownField(record: Record<string, unknown>, name: string): unknown {
  * written unchanged.
  */
 function isRepeated(text: string, names: readonly string[]): boolean {
-  if (names.every((name) => isOnce(text, `"${name}"`)) && !text.includes('\\')) return false;
-  return hasKeyTwice(text, names, names.length === 1 ? 'outermost' : 'any');
+  let isSure = !text.includes('\\');
+  for (const name of names) isSure &&= isOnce(text, `"${name}"`);
+  return !isSure && hasKeyTwice(text, names, names.length === 1 ? 'outermost' : 'any');
 }
 
 function isOnce(text: string, quoted: string): boolean {

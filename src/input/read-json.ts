@@ -17,7 +17,8 @@ export async function* readNdjson(
   let isFirst = true;
   for await (const { first, texts } of splitLines(name, chunks)) {
     const rows: Row[] = [];
-    for (const [index, text] of texts.entries()) {
+    for (let index = 0; index < texts.length; index++) {
+      const text = texts[index]!;
       if (text.trim() === '' || isComment(text, fields.comments)) continue;
       const line = first + index;
       if (isFirst && text.trimStart().startsWith('[')) throw inputError(name, line, gotArray, 'use --format json');
