@@ -4,15 +4,15 @@
  * A permit is a point in time. All permits of a rate are one even sequence: the generic cell rate algorithm (ITU-T I.371), whose `tat` is when the
  * next permit is due, written as ms of the Redis clock. A process calls every 100 ms and gets the permits up to a little beyond its next call, so
  * that a late call leaves no gap. If Redis is far away, it calls less often and marks an id later: then permits are leased further ahead, and begin
- * later (distance.ts). With three or more permits per call, each process gets a comb of its own (every n-th permit, continuing from the
- * end of its last lease), so that all of them send evenly. With fewer, it gets exact permits of the one sequence, because combs that happen to
- * coincide would make bursts.
+ * later (distance.ts). At a high rate, or far away, each process gets a comb of its own (every n-th permit, continuing from the end of its
+ * last lease), so that all of them send evenly. At other rates, or with fewer than three permits per call, it gets exact permits of the one
+ * sequence: the requests of two combs may meet, and a target without a burst refuses one of them.
  *
  * A rate is stored as `200/1000,100000/86400000`: count / period in ms, by period. The first is the pace. Each further one is a quota, counted in 60
  * slices of its period, of which the oldest counts in full. So never more than `count` are sent in any period.
  */
 export const leaseFunction = `
-local callEvery, reach, forgottenAfter, paceSlack, maxOwed, catchUp = 100, 20, 350, 40, 100, 0.03
+local callEvery, reach, forgottenAfter, paceSlack, maxOwed, catchUp, combFrom = 100, 20, 350, 40, 100, 0.03, 1000
 local farthest = 15000 -- nothing is ever leased so far ahead: the clock was set back
 
 local function parseRate(text)
@@ -137,7 +137,7 @@ local function lease(now, tat, wish)
   tat = math.min(tat, horizon + 2 * gap)
   tat = math.max(tat, now - paceSlack + wish.lead, wish.notBefore)
   local first, every, count
-  if wish.members == 1 or share >= 3 then
+  if wish.members == 1 or (share >= 3 and (wish.perSecond >= combFrom or wish.ahead > 0)) then
     every = wish.members * gap
     -- A lease ends at most one gap beyond a horizon. An end further ahead comes from a slower rate, or from a clock that was set back.
     local isKnown = wish.till > 0 and wish.till <= horizon + every

@@ -19,6 +19,7 @@ const inShort = [
   'headers 300 per 1 s, draft-8 + Retry-After',
   'headers that lie remaining-stuck, bucket 300/s',
   'outage 1000/s, down 30 s (503)',
+  'first contact 300/s without a burst, 4 processes',
 ];
 const inFull = [
   'bucket 300/s, burst 1 s',
