@@ -1,5 +1,5 @@
 import { evidence } from './evidence.ts';
-import { type LearnedRate, type Observation, step } from './learned-rate.ts';
+import { isWellUsed, type LearnedRate, type Observation, step } from './learned-rate.ts';
 import { knownLimit, meanOnRamp, noCost, startRamp } from './ramp.ts';
 import type { Alarm, Sums } from './sums.ts';
 
@@ -245,12 +245,13 @@ function reopenAfterRefusals(rate: LearnedRate, closed: Closed, cycle: Cycle, ne
   const lengthMs = Math.max(1, now - cycle.openedAtMs);
   // The target was open again before the probe, half a gap earlier on average.
   const cyclePerSecond = acceptedPerSecond(cycle, lengthMs - closed.probeGapMs / 2);
-  if (cycle.windowMs === 0) {
+  // If less was sent than the rate allowed, for example because of the rate of a run, the number accepted says little about the limit.
+  if (cycle.windowMs === 0 || !isWellUsed(rate)) {
     const before = rate.low || rate.rate / 2;
     const low = Math.max(cyclePerSecond, rules.minShareAfterOutage * knownLimit(rate));
     const high = Math.max(low, before);
-    const windowGuess = { ...next, windowMs: lengthMs, isGuess: true };
-    return { cycle: windowGuess, rate: startRamp(rate, { low, high }, quickCost, now) };
+    const guess = cycle.windowMs === 0 ? { ...next, windowMs: lengthMs, isGuess: true } : next;
+    return { cycle: guess, rate: startRamp(rate, { low, high }, quickCost, now) };
   }
   const windowMs = Math.min(lengthMs, rules.maxWindowGrowth * cycle.windowMs);
   const cost = windowMs < rules.minWindowMs ? quickCost : { refused: cycle.refused, blockedMs: 0 };

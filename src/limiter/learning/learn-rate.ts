@@ -14,7 +14,7 @@ import { rateRules as rules } from './rate-rules.ts';
 
 /**
  * Learns the rate of a target that publishes none, from the observations of all processes since the last update. Pure; the state is plain JSON.
- * Called about ten times a second; a later call does no harm. `ceiling` (requests per second) bounds the rate, never the knowledge about the target.
+ * Called about ten times a second; a later call does no harm. At the `ceiling` (requests per second) the rate does not rise; `control` bounds it.
  *
  * While a target refuses, its limit is the rate that it accepts. So the search has three phases. Seek doubles the rate until the first refusal.
  * Measure counts what is accepted. Ramp settles just under that rate and creeps up again, at a known price. A Retry-After is a wait, not a new rate.
@@ -23,7 +23,7 @@ export function learnRate(before: LearnedRate, seen: Observation, ceiling: numbe
   const openMs = Math.max(0, seen.now - before.lookedAtMs - seen.blockedMs);
   const maxPerSecond = ceiling ?? rules.maxPerSecond;
   const lateAtMs = areAnswersLate(before, seen) ? seen.now : before.lateAtMs;
-  const current = openMs > rules.idleMs + 2 * (seen.awayMs ?? 0) ? restartSeek(before, seen.now, ceiling) : before;
+  const current = openMs > rules.idleMs + 2 * (seen.awayMs ?? 0) ? restartSeek(before, seen.now) : before;
   const state = { ...addObservation(current, seen, openMs), cycleMs, lateAtMs };
   return continuePhase(state, seen, openMs, maxPerSecond);
 }
@@ -42,14 +42,13 @@ export function recallRate(state: LearnedRate, now: number): LearnedRate {
  * Restarts a seek after idle time. A seek doubles the rate after a few clean answers, so when the work ends it believes in a higher rate than was
  * ever answered. Until the target has refused, the next work starts at the rate that was answered, or at the first rate if nothing is known.
  */
-function restartSeek(state: LearnedRate, now: number, ceiling: number | null): LearnedRate {
+function restartSeek(state: LearnedRate, now: number): LearnedRate {
   if (state.phase !== 'seek' || state.high > 0 || state.low === 0) return state;
   const low = Math.min(state.low, state.answered);
-  return step({ ...state, low }, Math.max(low, ceiling ?? rules.startPerSecond), 'seek', now);
+  return step({ ...state, low }, Math.max(low, rules.startPerSecond), 'seek', now);
 }
 
 function continuePhase(state: LearnedRate, seen: Observation, openMs: number, ceiling: number): LearnedRate {
-  if (state.phase === 'measure' && state.rate > ceiling) return settleUnmeasured(state, seen); // the rate cannot be held any more
   if (state.phase === 'measure') return continueMeasuring(state, seen);
   if (seen.currentRefused > 0) return state.phase === 'seek' ? endSeek(state, seen) : endRamp(state, seen);
   if (state.phase === 'seek' && state.rate < state.low) return { ...state, rate: state.low }; // a ceiling had lowered the rate

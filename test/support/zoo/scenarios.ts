@@ -361,6 +361,18 @@ for (const ceiling of [0.2, 2, 20])
       possible: (now) => (now >= 60_000 && now < 120_000 ? ceiling : 300),
       want: { follow: 20, refused: 0.03 },
     });
+for (const outages of [1, 2])
+  add('vanish', `a run at 5/s that meets ${outages === 1 ? 'a time' : 'two times'} in which all is refused`, {
+    server: () => {
+      const once = s.downBetween(s.tokenBucket(300, 0.05), 90, 110, 429);
+      return outages === 1 ? once : s.downBetween(once, 120, 140, 429);
+    },
+    paced: (now) => (now >= 60_000 && now < 160_000 ? 5 : Number.POSITIVE_INFINITY),
+    seconds: 220,
+    from: 190,
+    changes: [[160, 300]],
+    want: { follow: 60 },
+  });
 for (const [count, ms, form] of [
   [5, 2_000, 'x-epoch-fraction'],
   [5, 1_000, 'x-epoch-fraction'],
