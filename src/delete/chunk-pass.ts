@@ -207,7 +207,9 @@ export class ChunkPass {
     if (handle.waitMs > maxWaitMs) return true;
     if (this.#next === this.#todo.length) return false; // nothing more to send: its ids have their own waits
     const ms = clock() - this.#startedAt;
-    return ms > maxPassMs || (ms > timeSliceMs + limits.distance.aheadMs && shouldYield());
+    return (
+      ms > maxPassMs + 4 * limits.distance.aheadMs || (ms > timeSliceMs + limits.distance.aheadMs && shouldYield())
+    );
   }
 
   async #update(wanted: number[]): Promise<Grant> {

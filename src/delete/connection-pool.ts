@@ -64,6 +64,7 @@ const saturatedAdmitEveryMs = 20;
 const waitingPerConnection = 4;
 const connectionsPerChunk = 16; // connections that one chunk keeps busy
 const saturatingChunks = { min: 2, max: 4 }; // min: one chunk continues while another ends; max: other runs keep most places for chunks
+const oneMoreChunkMs = 500; // of waiting for Redis, for which one more chunk is taken: many are being claimed or returned then
 const shortageMs = 150; // a chunk that waits for room asks ten times a second
 
 /**
@@ -82,7 +83,7 @@ export class ConnectionPool {
   readonly #tick: NodeJS.Timeout;
   readonly #shares: FairShares;
   #answeredInTick = 0;
-  #answeredBefore = 0;
+  #answeredBefore: number[] = [0]; // in the last ticks: as many as lie between a mark and its request
   #answeredAt = Number.NEGATIVE_INFINITY;
   #admittedAt = Number.NEGATIVE_INFINITY;
   #hasAskedSince = true; // whether a chunk has asked for room, or ended, since the last admission
@@ -155,7 +156,8 @@ export class ConnectionPool {
 
   /** Whether the leased chunks already ask for more room than there is: another chunk would only take room from them. */
   isSaturated(leasedChunks: number): boolean {
-    return leasedChunks >= this.#saturatingChunks && this.#clock() - this.#shortageAt < shortageMs;
+    const onTheirWay = Math.floor(this.#limits.distance.answerMs / oneMoreChunkMs);
+    return leasedChunks >= this.#saturatingChunks + onTheirWay && this.#clock() - this.#shortageAt < shortageMs;
   }
 
   /** Notes that a chunk is settled or was returned: it may never have asked for room. */
@@ -198,7 +200,7 @@ export class ConnectionPool {
   /** The number of requests that can be sent within about a quarter of a second, or until their marks come from a Redis that is far away. */
   #sendableSoon(now: number): number {
     const ticks = ticksAhead + this.#limits.distance.aheadMs / tickMs;
-    const ahead = Math.max(this.#answeredInTick, this.#answeredBefore) * ticks;
+    const ahead = Math.max(this.#answeredInTick, ...this.#answeredBefore) * ticks;
     const fast = Math.floor(Math.max(0, this.#freeConnections) + ahead);
     return Math.min(fast, this.#limits.permits.inHand(now));
   }
@@ -255,7 +257,11 @@ export class ConnectionPool {
   }
 
   #measure(): void {
-    this.#answeredBefore = this.#answeredInTick;
+    this.#answeredBefore.unshift(this.#answeredInTick);
+    this.#answeredBefore.length = Math.min(
+      this.#answeredBefore.length,
+      1 + Math.ceil(this.#limits.distance.aheadMs / tickMs),
+    );
     this.#answeredInTick = 0;
     this.#scheduler.revalidate();
   }

@@ -155,7 +155,8 @@ export class RunWatch {
     if (known?.requestQueue.isOpen === false) return true;
     if (known === undefined || known.requestQueue.perSecond === null) return false;
     if (this.#runs.size > 1 && this.chunks >= maxJobs / 2) return true;
-    return known.users >= minChunks + Math.ceil(known.requestQueue.perSecond / chunkSize);
+    const busyMs = 1_000 + 2 * this.#options.distance.aheadMs; // one more chunk for what is sent while others are claimed and returned
+    return known.users >= minChunks + Math.ceil((known.requestQueue.perSecond * busyMs) / 1_000 / chunkSize);
   }
 
   /** The time for which a chunk of a full run is postponed, in ms: longer for a slower run, and for a run that waits, until it resumes. */

@@ -15,11 +15,11 @@ export type FarRedis = {
   runArgs?: readonly string[];
 };
 
-/** Deletes ids against a limit while Redis is far away, with real processes, and says what the server saw. Times count from its first request. */
+/** Deletes ids against a limit while Redis is far away, with real processes, and says what the server saw. `steady`: accepted a second in the second half of the run. */
 export async function deleteFarAway(
   atEnd: AtEnd,
   { roundTripsMs, perSecond, ids: count, runArgs = [] }: FarRedis,
-): Promise<{ settled: number; requests: number; refused: number; perSecond: number; firstS: number }> {
+): Promise<{ settled: number; requests: number; refused: number; perSecond: number; steady: number; firstS: number }> {
   const ids = makeIds('far', count);
   const faults = { rate: { perSecond, retryAfter: 'seconds' } } as const;
   const harness = await openHarness(atEnd, { objects: annotations(ids), faults }, await openOwnRedis(atEnd));
@@ -38,7 +38,10 @@ export async function deleteFarAway(
   const [fromMs, toMs] = [arrivals.atMs[0]!, arrivals.atMs.at(-1)! + 1];
   const { requests, accepted, refused, seconds } = takenIn(arrivals, { fromMs, toMs });
   const { settled } = await harness.onlyRun();
-  return { settled, requests, refused, perSecond: accepted / seconds, firstS: (fromMs - startedMs) / 1_000 };
+  const at = (share: number) => arrivals.atMs[Math.floor(share * (requests - 1))]!;
+  const late = takenIn(arrivals, { fromMs: at(0.5), toMs: at(0.9) });
+  const steady = late.accepted / late.seconds;
+  return { settled, requests, refused, perSecond: accepted / seconds, steady, firstS: (fromMs - startedMs) / 1_000 };
 }
 
 /** The environment of a process whose Redis is so far away. */

@@ -266,6 +266,21 @@ describe('room for requests that are not marked yet', () => {
     expect(pool.room(queue, 100)).toBe(8);
   });
 
+  test('reaches as far as marks take if Redis is far away, and follows what was answered for as long', () => {
+    const { pool, limits, answer } = openPool({ size: 8 });
+    limits.distance = { ...near, aheadMs: 500 };
+    const { queue, request } = openQueue();
+    for (let n = 0; n < 5; n++) {
+      pool.submit(queue, request('a'));
+      answer();
+    }
+    for (let ticks = 0; ticks <= 6; ticks++) {
+      expect(pool.room(queue, 100)).toBe(8 + 37);
+      vi.advanceTimersByTime(100);
+    }
+    expect(pool.room(queue, 100)).toBe(8);
+  });
+
   test('is no larger than the permits in hand', () => {
     const { pool } = openPool({ size: 8, permits: 5 });
     expect(pool.room(openQueue().queue, 100)).toBe(5);
