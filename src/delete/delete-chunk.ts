@@ -1,4 +1,12 @@
-import { type Cell, type CellResult, countAttempts, hasManyMarks, isSettled, readCell } from '../ledger/cell.ts';
+import {
+  type Cell,
+  type CellResult,
+  countAttempts,
+  hasManyMarks,
+  isMarked,
+  isSettled,
+  readCell,
+} from '../ledger/cell.ts';
 import { type Claim, type Ledger, noEpoch, type ObservedState } from '../ledger/ledger.ts';
 import { noteDetail } from '../ledger/manifest.ts';
 import { latencyBucket } from '../ledger/measures.ts';
@@ -48,6 +56,8 @@ export type DeleteDeps = {
   onHalted(run: string): void;
   /** Whether a run gets no chunk in this process because other runs hold too many. */
   isAnyRunStarved(): boolean;
+  /** Called when this process has taken over a chunk. */
+  onTakeover(takeover: Takeover): void;
   /** Adds the jobs of chunks that became open to the queue. */
   addJobs(run: string, chunks: number[]): void;
   /** Counts a 204 that had a body for the run. */
@@ -89,6 +99,7 @@ export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<Chu
   const claim = await deps.ledger.claim(job.run, job.chunk);
   if (typeof claim === 'string') return { state: claim, dueInMs: null };
   deps.addJobs(job.run, claim.enqueued);
+  if (claim.isTakeover) deps.onTakeover(describeTakeover(job, claim));
   if (claim.doubt !== '') deps.log.warn({ run: job.run, reason: claim.doubt }, inDoubtMessage);
   const { ledgerChunk, ids } = claim;
   const definition = definitionOf(ids.resource);
@@ -108,6 +119,14 @@ export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<Chu
   await pass.run().finally(() => limits.leave());
   await notePutBack(job, claim, pass, deps);
   return returnPassed(job, claim, pass, deps);
+}
+
+/** A chunk whose former holder has never returned it. `inFlight`: the number of its ids that may have been sent without an answer. */
+export type Takeover = { run: string; chunk: number; ids: number; inFlight: number };
+
+function describeTakeover({ run, chunk }: ChunkTask, { ledgerChunk: { cells } }: Claim): Takeover {
+  const open = cells.filter((cell) => !isSettled(cell));
+  return { run, chunk, ids: open.length, inFlight: open.filter(isMarked).length };
 }
 
 const inDoubtMessage = 'from here on ids that are found gone are gone_unconfirmed, not absent';
@@ -160,14 +179,18 @@ function passDeps(
     shouldYield: () => requestQueue.perSecond !== null && deps.isAnyRunStarved(),
     halt: (code: HaltCode, reason: string) => deps.halt(run, code, reason),
     update: async (results: CellResult[], wanted: number[], isLast: boolean) => {
+      let isFirstTry = true;
       const grant = await persist(async (n) => {
+        isFirstTry = n === 1;
         const epoch = (await ledger.stillHolds(run, claim)) ? claim.epoch : noEpoch;
         // A repeated update asks for no marks: by then this process may have lost the chunk.
         const known = n === 1 && epoch !== noEpoch ? claim.known : undefined;
         return ledger.update({ run, chunk, epoch, results, wanted: n === 1 ? wanted : [], known, isLast });
       }, deps);
-      requests.recordResults(results);
-      meter.recordResults(results);
+      const { settledBefore } = grant; // by another process, unless a lost answer of Redis is the reason
+      const first = settledBefore && isFirstTry ? results.filter((_, at) => !settledBefore.has(at)) : results;
+      requests.recordResults(first);
+      meter.recordResults(first);
       // The first chunk to find the run halted also stops this process's other chunks.
       if (grant.state === 'halted' && !gate.closed.aborted) deps.onHalted(run);
       if (grant.state !== 'running' && grant.state !== 'stale') gate.close();

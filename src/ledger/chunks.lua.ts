@@ -144,7 +144,7 @@ local epoch, now = redis.call('HINCRBY', KEYS[1], 'epoch', 1), timeOr(ARGV[2])
 redis.call('HSET', KEYS[2], ARGV[1], epoch)
 if former ~= '0' then redis.call('HINCRBY', KEYS[1], 'takeovers', 1) end
 local enqueued, sendable = enqueue(KEYS[1], KEYS[2], KEYS[3], KEYS[6], now), sendableIn(run[4], tonumber(ARGV[1])) or -1
-return {state, epoch, cells, chunk[2], enqueued, run[2] or '', process, history, doubt, now, sendable}
+return {state, epoch, cells, chunk[2], enqueued, run[2] or '', process, history, doubt, now, sendable, former ~= '0' and 1 or 0}
 `;
 
 /**

@@ -42,6 +42,7 @@ export type Claim = {
   enqueued: number[];
   epoch: number;
   server: ServerIdentity; // the Redis process that held the run when the chunk was claimed
+  isTakeover: boolean; // its former holder has never returned it
   doubt: string; // why the run is in doubt, if this claim discovered the doubt; otherwise ''
   onStatus: string; // --on-status of the run
   ledgerChunk: LedgerChunk;
@@ -52,9 +53,10 @@ export type Claim = {
 };
 
 /**
- * The answer of an update; see update.lua.ts. `cells` is parallel to the requested indexes, or empty. `isReturned`: the update returned the chunk.
+ * The answer of an update; see update.lua.ts. `cells` is parallel to the requested indexes, or empty. `settledBefore`: the places of results whose ids
+ * had an outcome already. `isReturned`: the update returned the chunk.
  */
-export type Grant = { state: ObservedState; cells: Cell[]; isReturned?: boolean };
+export type Grant = { state: ObservedState; cells: Cell[]; settledBefore?: ReadonlySet<number>; isReturned?: boolean };
 
 /** An update of a chunk by its holder. */
 export type Update = {
@@ -143,8 +145,16 @@ export function openLedger(redis: RedisClient, now: () => number | '' = () => ''
       const holds = !planned || !known || hasAllOf(await servers.of(run), known.server);
       const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run), keys.audit(run)];
       const merge = [chunk, holds ? epoch : noEpoch, packResults(results), packIndexes(wanted)];
-      const [state, cells] = (await scripts.expungeUpdateBuffer(...all, ...merge)) as [Buffer, Buffer];
-      const grant = { state: state.toString('latin1') as ObservedState, cells: unpackCells(cells) };
+      const [state, cells, settledBefore = []] = (await scripts.expungeUpdateBuffer(...all, ...merge)) as [
+        Buffer,
+        Buffer,
+        number[]?,
+      ];
+      const grant = {
+        state: state.toString('latin1') as ObservedState,
+        cells: unpackCells(cells),
+        ...(settledBefore.length > 0 && { settledBefore: new Set(settledBefore) }),
+      };
       if (planned) known?.forget();
       else known?.merge(results, wanted, grant.cells);
       return grant;
@@ -164,7 +174,7 @@ export function openLedger(redis: RedisClient, now: () => number | '' = () => ''
     async claim(run: string, chunk: number): Promise<Claim | ObservedState> {
       if ((await misfits.whyNotClaim(run, chunk)) !== '') return 'other_definition';
       const known = await servers.of(run);
-      const [state, epoch, cells, manifest, enqueued, onStatus, process, history, doubt, at, sendable] =
+      const [state, epoch, cells, manifest, enqueued, onStatus, process, history, doubt, at, sendable, takenOver] =
         (await scripts.expungeClaimBuffer(
           keys.run(run),
           keys.open(run),
@@ -175,7 +185,7 @@ export function openLedger(redis: RedisClient, now: () => number | '' = () => ''
           chunk,
           now(),
           ...serverIdentityArguments(known),
-        )) as [Buffer, number, Buffer, Buffer, number[], Buffer, Buffer, Buffer, Buffer, number, number];
+        )) as [Buffer, number, Buffer, Buffer, number[], Buffer, Buffer, Buffer, Buffer, number, number, number];
       if (epoch === 0) return state.toString('latin1') as ObservedState;
       const ledgerChunk = decodeLedgerChunk(cells);
       const ids = decodeIdsOfChunk(chunk, manifest, ledgerChunk.cells.length);
@@ -195,6 +205,7 @@ export function openLedger(redis: RedisClient, now: () => number | '' = () => ''
         server,
         doubt: doubt.toString('latin1'),
         sendable: sendable < 0 ? ledgerChunk.cells.length : sendable,
+        isTakeover: takenOver === 1,
       };
     },
 

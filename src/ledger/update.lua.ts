@@ -10,7 +10,7 @@ import { unexpected } from './thresholds.ts';
  *
  * KEYS  1 ledger chunk  2 run  3 open  4 audit
  * ARGV  1 chunk  2 epoch  3 results, 4 bytes each (index, cell)  4 indexes to mark, 2 bytes each
- * returns {state, cells}
+ * returns {state, cells, places of results whose ids were settled before, from 0}
  *   cells: 2 bytes for each index of ARGV 4, in that order: its cell now. Settled = another holder settled it first. Empty if the run isn't
  *   running or doesn't start yet, or another holder has the chunk: then the state is 'stale'. State 'missing' or 'broken': as in claimLua
  */
@@ -51,10 +51,12 @@ local change, attempts, settled, changed, late = {}, 0, 0, false, 0 -- change: b
 for rank = 1, #outcomes do change[rank] = 0 end
 local found = 0 -- ids with an unexpected answer
 local timed, isAnyTimed = {}, false -- places of times
+local settledBefore = {}
 for at = 1, #results, 4 do
   local a, b, c, d = byte(results, at, at + 3)
   local i, new = a * 256 + b, c * 256 + d
   local old = cells[i]
+  if old >= settledFrom then settledBefore[#settledBefore + 1] = (at - 1) / 4 end
   -- A former holder cannot be sure: the next holder may have sent a request for the id since. So its outcome becomes the outcome in doubt. Nor does
   -- it know whether a request is in flight: marks may have been reset since (see returnChunkLua). Of its open cells only doubt counts.
   if not isHolder then
@@ -153,5 +155,5 @@ if changed or marked > 0 then
   redis.call('SETRANGE', KEYS[1], from, table.concat(out))
 end
 if isAnyTimed then writeTimes(KEYS[1], timed) end
-return {isHolder and state or 'stale', table.concat(answer)}
+return {isHolder and state or 'stale', table.concat(answer), settledBefore}
 `;

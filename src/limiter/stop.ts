@@ -128,13 +128,23 @@ type SendingProcess = { name: string; seenAt: number } & Saying;
 
 /** Reads the processes that may send to a target now. Only reads. */
 export async function readProcesses(redis: RedisClient, fp: string): Promise<SendingProcess[]> {
+  return (await readSaid(redis, fp)).filter(({ isAlive }) => isAlive).map(({ isAlive: _, ...process }) => process);
+}
+
+/** Reads the names of processes that have gone without a word within the last two minutes: killed, frozen, or cut off from Redis. Only reads. */
+export async function readSilent(redis: RedisClient, fp: string): Promise<string[]> {
+  const gone = (await readSaid(redis, fp)).filter(({ isAlive, restMs }) => !isAlive && restMs !== 0);
+  return gone.map(({ name }) => name);
+}
+
+async function readSaid(redis: RedisClient, fp: string): Promise<(SendingProcess & { isAlive: boolean })[]> {
   const [said, now] = await Promise.all([redis.hgetall(keys.processes(fp)), readClock(redis, keys.processes(fp))]);
   return Object.entries(said).flatMap(([name, text]) => {
     const [, seen, stored] = /^(\S+) (.*)$/s.exec(text) ?? [];
     if (seen === undefined) return [];
     const saying = JSON.parse(stored!) as Saying;
     const isAlive = Math.abs(now - Number(seen)) < (saying.restMs ?? 1_000) + lateMs;
-    return isAlive ? [{ name, seenAt: Number(seen), ...saying }] : [];
+    return [{ name, seenAt: Number(seen), isAlive, ...saying }];
   });
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { maxWaitMs } from '../delete/chunk-pass.ts';
-import type { DeleteDeps } from '../delete/delete-chunk.ts';
+import type { DeleteDeps, Takeover } from '../delete/delete-chunk.ts';
 import { RequestMeter } from '../delete/meters.ts';
 import { RefusedIds } from '../delete/refused-ids.ts';
 import { noteHistory } from '../history/history.ts';
@@ -9,6 +9,7 @@ import { storeBodies } from '../ledger/bodies.ts';
 import { readRunning } from '../ledger/list-runs.ts';
 import { addMeasures } from '../ledger/measures.ts';
 import { openPaceCalls } from '../limiter/run-pace.ts';
+import { readSilent } from '../limiter/stop.ts';
 import type { Log } from '../logger.ts';
 import { perResource, type Resource } from '../model/resource.ts';
 import { growNewSpace } from '../new-space.ts';
@@ -46,6 +47,8 @@ export type Service = {
   token: Token;
   meters: Record<Resource, RequestMeter>;
   actions: Pick<KnownActions, 'losses'>;
+  /** The number of chunks that this process has taken over from a process that never returned them. */
+  readonly takeovers: number;
   /** Why Redis rejects the writes of this process; '' = it accepts them. */
   readonly writeRejection: string;
   /** The time for which runs had to wait here because sending was not allowed, in ms. */
@@ -80,6 +83,7 @@ export function openService(
   const { ledger, target, log, token } = options;
   const clock = () => performance.now();
   const shutdownDeadline = new AbortController();
+  let takeovers = 0;
   const wakers = new Set<() => void>();
   const wakeWaiters = () => wakeAll(wakers, Math.random());
   const writes = trackWrites(clock, (rejection) => logRejection(rejection, log));
@@ -138,6 +142,10 @@ export function openService(
     halt,
     onHalted: halted,
     isAnyRunStarved: () => watch.chunks > maxJobs / 2 && waiting.hasAny,
+    onTakeover: (takeover) => {
+      takeovers += 1;
+      void logTakeover(takeover, { redis: ledger.redis, fp: target.fp, log });
+    },
     noteBody: (run) => bodies.note(run),
     addJobs: (run, chunks) => enqueuer.addJobs(run, chunks).catch((error) => logRedisError(deleting, error)),
   };
@@ -184,6 +192,9 @@ export function openService(
     meters,
     actions,
     parts,
+    get takeovers() {
+      return takeovers;
+    },
     get writeRejection() {
       return writes.rejection;
     },
@@ -194,6 +205,15 @@ export function openService(
 }
 
 const openers: Openers = { openTargetSender, openQueue, openConsumer, openKnownActions };
+
+/** `from`: processes that have gone silent, one of which had the chunk; their names begin with their hosts. */
+async function logTakeover(
+  takeover: Takeover,
+  { redis, fp, log }: { redis: RedisClient; fp: string; log: Log },
+): Promise<void> {
+  const from = await readSilent(redis, fp).catch(() => []);
+  log.warn({ ...takeover, from }, 'took over a chunk that another process has not returned');
+}
 
 function logRejection(rejection: string, log: Log): void {
   if (rejection === '') log.warn({}, 'Redis accepts writes again');

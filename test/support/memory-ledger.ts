@@ -36,6 +36,7 @@ export function openMemoryLedger(cells: number[][], odd: Partial<Asked> = {}, mo
         epoch,
         server,
         doubt: '',
+        isTakeover: false,
         onStatus: '',
         ledgerChunk,
         passedMs: 0,

@@ -114,6 +114,12 @@ export const families: readonly Family[] = [
     },
   },
   {
+    name: 'expunge_takeovers_total',
+    type: 'counter',
+    help: 'Chunks that this process took over from a process that never returned them: it was killed, frozen, or cut off from Redis.',
+    read: ({ service }) => [{ value: service.takeovers }],
+  },
+  {
     name: 'expunge_items_in_flight',
     type: 'gauge',
     help: 'Requests of this process that wait for an answer.',

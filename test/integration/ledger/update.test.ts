@@ -63,6 +63,20 @@ async function record(): Promise<Run> {
   return (await readRun(redis, id))!;
 }
 
+test('a claim says whether the chunk was taken over, and an update which ids had an outcome before', async () => {
+  await startRun([3]);
+  const former = await claim();
+  expect(former.isTakeover).toBe(false);
+  const next = await claim();
+  expect(next.isTakeover).toBe(true);
+  const results = [0, 1].map((index) => ({ index, cell: deleted }));
+  expect((await update(former.epoch, { results: results.slice(1) })).settledBefore).toBeUndefined();
+  expect((await update(next.epoch, { results })).settledBefore).toEqual(new Set([1]));
+  await ledger.returnChunk({ run: id, chunk: 0, epoch: next.epoch, dueInMs: 0 });
+  await ledger.enqueue(id);
+  expect((await claim()).isTakeover).toBe(false);
+});
+
 describe('an update of a holder that knows every cell', () => {
   const counters = async () => {
     const { counts, settled, attempts, state } = await record();
@@ -102,7 +116,7 @@ describe('an update of a holder that knows every cell', () => {
     expect(await update(epoch, { results, known, isLast: true })).toMatchObject({ isReturned: true });
     expect(await redis.hkeys(keys.open(id))).toEqual(['1']);
     expect(await redis.exists(keys.deferred(id))).toBe(0);
-    expect(await update(epoch, { results, isLast: true })).toEqual({ state: 'stale', cells: [] });
+    expect(await update(epoch, { results, isLast: true })).toMatchObject({ state: 'stale', cells: [] });
     expect(await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: null })).toBe('stale');
     expect(await counters()).toEqual({ deleted: 2, settled: 2, attempts: 2, state: 'running' });
     expect(await cells()).toEqual([deleted, deleted]);

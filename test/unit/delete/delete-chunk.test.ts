@@ -81,6 +81,7 @@ function openWork(cells: number[], odd: Odd = {}) {
     writes: { rejection: '', failed: (error) => /refused/.test(String(error)), succeeded: () => {} },
     halt: (_run, code) => void told.push(`halt ${code}`),
     onHalted: (run) => void told.push(`halted ${run}`),
+    onTakeover: ({ ids, inFlight }) => void told.push(`took over ${ids}, ${inFlight} in flight`),
     noteBody: (run) => void told.push(`body ${run}`),
     addJobs: (_run, chunks) => void (chunks.length > 0 && told.push(`enqueued ${chunks}`)),
     log: {
@@ -181,6 +182,31 @@ describe('a chunk', () => {
     giveUp.abort();
     await expect(start()).rejects.toThrow('away');
     expect(told).toEqual(['enter', 'leave']);
+  });
+});
+
+describe('a chunk that another process has not returned', () => {
+  test('is told of, with its open ids and those that may have been sent', async () => {
+    const { start, told } = openWork([deleted, mark(untouched), untouched], { claim: { isTakeover: true } });
+    await start();
+    expect(told[0]).toBe('took over 2, 1 in flight');
+  });
+
+  test('is none if it was returned', async () => {
+    const { start, told } = openWork([deleted, untouched]);
+    await start();
+    expect(told).toEqual(['enter', 'leave']);
+  });
+
+  test('counts its ids only where this process has settled them first', async () => {
+    const settledBefore = new Set([1]);
+    const update: Ledger['update'] = async ({ wanted = [], results = [] }) => {
+      const cells = wanted.map(() => mark(untouched));
+      return { state: 'running', cells, ...(results.length > 1 && { settledBefore }) };
+    };
+    const { start, meters } = openWork([untouched, untouched], { ledger: { update } });
+    await start();
+    expect(Object.fromEntries(meters.annotations.outcomes).deleted).toBe(1);
   });
 });
 
