@@ -293,6 +293,15 @@ describe('permits for a Redis at any distance', () => {
     },
   );
 
+  test('never exceed a quota either, although they are used later', async ({ onTestFinished }) => {
+    const { at, limit } = await openRated(onTestFinished, 1_000);
+    await limit('20/s,300/min');
+    const seen = await playFar(at, [{ roundTripMs: far(1_500) }, { roundTripMs: far(1) }], 150);
+    const usable = seen.flatMap((process) => process.usable);
+    expect(maxWithin(usable, 60_000)).toBeLessThanOrEqual(300);
+    expect(usable.length).toBeGreaterThan(500);
+  });
+
   test('negative control: with the spans of a near Redis none comes in time', async ({ onTestFinished }) => {
     const { at, limit } = await openRated(onTestFinished, 1_000_000);
     await limit('100/s');
