@@ -29,7 +29,9 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
     deniedAdvice(words) ??
     loginAdvice(words) ??
     (repair ? `${repair}; the same command resumes` : usual);
-  return new ExpungeError('UNREACHABLE', `Redis at ${address.label}: ${words}`, { next });
+  const isLate = words === 'Command timed out';
+  const said = isLate ? `${words}: it hangs, or takes more than 3 s for an answer` : words;
+  return new ExpungeError('UNREACHABLE', `Redis at ${address.label}: ${said}`, { next });
 }
 
 /**

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { describeRedisError, describeRejection, isRedisError } from '../../../src/redis/errors.ts';
+import { describeRedisError, describeRejection, isRedisError, unreachable } from '../../../src/redis/errors.ts';
 
 /** What ioredis says when no server of a cluster is of any use. */
 function allFailed(last: Error): Error {
@@ -52,6 +52,13 @@ describe('trouble with Redis', () => {
   ])('does not call sentinels unreachable that name no primary: %s', (words, said) => {
     expect(describeRedisError(new Error(words))).toBe(said);
   });
+});
+
+it('says of a Redis that answers too late that it hangs or is too far away', () => {
+  const address = { kind: 'url', label: 'redis://far', options: {} } as const;
+  expect(unreachable(address, 'Command timed out').message).toBe(
+    'Redis at redis://far: Command timed out: it hangs, or takes more than 3 s for an answer',
+  );
 });
 
 describe('refusal words', () => {
