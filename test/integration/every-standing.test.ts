@@ -71,7 +71,7 @@ const made: Record<Cause, Made> = {
     make: ({ ledger, id }) => ledger.steer(id, Date.now(), { action: 'halt', halt: 'max_failures', ...steering }),
   },
   paused: {
-    words: /paused by \S+: release window/i,
+    words: /paused by \S+ at \S+: release window/i,
     make: ({ expunge, id }) => expunge(['pause', id, '--reason', 'release window']),
   },
   cancelling: {

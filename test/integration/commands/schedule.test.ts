@@ -172,7 +172,7 @@ describe('expunge schedule', () => {
       /^NAME +STATE +WHEN +NEXT +LAST\nnightly +paused +At 02:30, America\/New_York +- +refused: the list holds/,
     );
     expect(stdout).toMatch(
-      /nightly was paused .* ago by \S+@\S+: an audit\n {4}Resume: expunge schedule resume nightly/,
+      /nightly was paused .* ago by \S+ at \S+: an audit\n {4}Resume: expunge schedule resume nightly/,
     );
     const resumed = facts(await schedule('resume nightly --json'));
     expect(resumed).toMatchObject({
