@@ -130,10 +130,15 @@ export type SettledBlock = { n: number; rows: SettledRow[] };
 
 /** Writes a CSV cell (RFC 4180). Also quotes a text with outer white space, which some readers would trim. */
 export function csvCell(text: string): string {
+  if (plainCell.test(text)) return text;
   return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
+const plainCell = /^[\w.:/-]*$/; // nearly every cell, and quicker to find
+
+const formulaStarts = '=+-@\t\r\0';
+
 /** Text that a spreadsheet shows and does not run as a formula. The text may be changed, so never read it back as an id. */
 export function neutralised(text: string): string {
-  return /^[=+\-@\t\r\0]/.test(text) ? `'${text}` : text;
+  return text !== '' && formulaStarts.includes(text[0]!) ? `'${text}` : text;
 }

@@ -115,6 +115,7 @@ export class KnownActions {
 
   /** The stop that this process has seen, unless Redis has confirmed that it was lifted; null = none. */
   get stop(): Stop | null {
+    if (this.#stops.size === 0) return null; // asked for each request
     const [first, ...others] = [...this.#stops.values()].map(({ id: _, ...stop }) => stop);
     return first === undefined ? null : { ...first, ...(others.length > 0 && { others }) };
   }
