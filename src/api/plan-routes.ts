@@ -211,8 +211,10 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
     const action = toListAction(deps, caller, { target, texts: settingsOf(others), options, reason });
     const approver = approveBy === undefined ? undefined : parsedAs('query.approve_by', approveBy, parseApprover);
     const origin = newOrigin(action.by, approver);
-    const made = await withUpload(action.config, { folder: uploads.pathOf(id), path: list, isPiped }, (read) =>
-      makePlan(redis, action, read, { origin, unnamed: namesOfNothing }),
+    const made = await withUpload(
+      action.config,
+      { folder: uploads.pathOf(id), path: list, isPiped, isNew: true },
+      (read) => makePlan(redis, action, read, { origin, unnamed: namesOfNothing }),
     );
     const isDraft = wait !== 'true' && approver === undefined && mayAct(caller.role, 'operate');
     const kept = await keepPlan(redis, { made, target, name: file, title: name, path: list, isDraft });
@@ -324,7 +326,7 @@ async function sealedFor(
   });
   const { planned_at, planned_by, approve_by, reason } = before;
   const origin = { planned_at, planned_by, approve_by, reason };
-  const { plan } = await withUpload(action.config, { folder, path: list, isPiped: false }, (read) =>
+  const { plan } = await withUpload(action.config, { folder, path: list, isPiped: false, isNew: false }, (read) =>
     makePlan(deps.session.redis, action, read, { origin }),
   );
   if (plan.ids.sha256 !== before.ids.sha256 || plan.ids.rows !== before.ids.rows)

@@ -131,6 +131,7 @@ const isOnRetry: Record<SettingFor<'list'>, boolean> = {
   allowPlaceholders: true,
   expectRejected: false,
   allowEmpty: false,
+  allowOpenEnd: false,
   expectCount: true,
 };
 

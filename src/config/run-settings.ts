@@ -207,6 +207,15 @@ export const runSettings = {
     fallback: false,
     help: 'accept a list without a row; refused by default, because a failed export is also empty',
   }),
+  allowOpenEnd: setting({
+    use: 'list',
+    flag: 'allow-open-end',
+    env: 'EXPUNGE_ALLOW_OPEN_END',
+    arg: null,
+    parse: parse.flag,
+    fallback: false,
+    help: 'accept a last line without its newline where nobody sees its id: with --yes, in a schedule, pipe or upload',
+  }),
   maxDeletes: setting({
     use: 'rule',
     flag: 'max-deletes',

@@ -44,6 +44,12 @@ const questions: Readonly<Record<PlanField, Asked | null>> = {
   allow_placeholders: null,
   expect_rejected: null,
   allow_empty: null,
+  allow_open_end: {
+    part: 'writing',
+    label: 'No newline at the end',
+    hint: 'the last line is whole although it has none',
+    isSwitch: true,
+  },
   expect_count: null, // a person types the number
   max_deletes: null,
   on_status: null,

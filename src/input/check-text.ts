@@ -2,20 +2,25 @@ import { isUtf8 } from 'node:buffer';
 import { adviceToDecode, adviceToEndLine, adviceToEndLines } from './convert-advice.ts';
 import { peek } from './decompress.ts';
 import { inputError } from './input-error.ts';
+import type { InputOptions } from './input-options.ts';
 import type { InputFile } from './open-inputs.ts';
 
 const lf = 10;
 const cr = 13;
 const utf8Mark = Buffer.of(0xef, 0xbb, 0xbf);
 
+/** A file, and whether its last line needs its newline. */
+type Text = Pick<InputFile, 'name' | 'isPipe' | 'onOpenEnd'> & {
+  reads?: InputOptions['reads'];
+  needsNewline?: boolean;
+  isLined?: boolean;
+};
+
 /**
  * Yields chunks of whole UTF-8 characters, without the byte order mark. Throws USAGE, naming the line, for bytes that are not UTF-8 (replaced by
  * U+FFFD they would be another id), and for a last line without the newline that it needs.
  */
-export async function* checkText(
-  file: Pick<InputFile, 'name' | 'isPipe' | 'onOpenEnd'> & { needsNewline?: boolean; isLined?: boolean },
-  chunks: AsyncIterable<Buffer>,
-): AsyncGenerator<Buffer> {
+export async function* checkText(file: Text, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const { head, all } = await peek(chunks, 4_096);
   const encoding = encodingOf(head);
   let held: Buffer = Buffer.alloc(0);
@@ -37,7 +42,7 @@ export async function* checkText(
   if (held.length > 0) throw notUtf8(file.name, line);
   if (last === lf || last === cr) return;
   if (file.isLined) file.onOpenEnd?.();
-  if (file.needsNewline) throw file.isPipe ? cutOff(file.name, line) : openEnd(file.name, line);
+  if (file.needsNewline) throw openEnd(file, line);
 }
 
 /** The number of bytes that belong to complete characters, by their lead bytes. */
@@ -116,15 +121,13 @@ function notUtf8(name: string, line: number): Error {
 }
 
 /**
- * The error for a last line without a newline. `split -b` and a copy that is cut off leave such a file, and the rest of an id can name another
- * object.
+ * The error for a last line without a newline. `split -b`, a copy that is cut off, and a program that dies leave such text, and the rest of an id can
+ * name another object.
  */
-function openEnd(name: string, line: number): Error {
-  const message = 'the last line has no newline, so its id may be cut off; nothing was sent';
-  return inputError(name, line, message, adviceToEndLine(name));
-}
-
-function cutOff(name: string, line: number): Error {
-  const message = 'the last line has no newline: the program that writes the pipe may have died and cut off this id';
-  return inputError(name, line, message, 'use `set -o pipefail`, check that program, and end the last line');
+function openEnd({ name, isPipe, reads }: Text, line: number): Error {
+  const message = isPipe
+    ? 'the last line has no newline: the program that writes the pipe may have died and cut off this id'
+    : 'the last line has no newline, so its id may be cut off; nothing was sent';
+  const next = isPipe ? 'use `set -o pipefail`, check that program, and end the last line' : adviceToEndLine(name);
+  return inputError(name, line, message, reads === 'protected' ? next : `${next}\nif it is whole: --allow-open-end`);
 }

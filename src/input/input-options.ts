@@ -30,6 +30,8 @@ export type InputOptions = IdRules & {
   comments: string | null;
   idPattern: RegExp | null;
   allowColumnNames: boolean;
+  /** Whether a last line may lack its newline where nobody sees its id. */
+  allowOpenEnd: boolean;
 };
 
 /** How a person names this column. */
@@ -56,6 +58,7 @@ export function toInputOptions(given: InputSettings): InputOptions {
     allowInvisible: given.allowInvisible,
     allowDamagedNumbers: given.allowDamagedNumbers,
     allowColumnNames: given.allowColumnNames,
+    allowOpenEnd: given.allowOpenEnd,
     idPattern: given.idPattern === undefined ? null : compileIdPattern(given.idPattern),
   };
 }

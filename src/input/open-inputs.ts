@@ -12,7 +12,7 @@ export type InputFile = {
   isStdin: boolean;
   isPipe: boolean; // stdin or a named pipe, whose writer can die unnoticed within a line
   size?: Size; // for an uploaded list: the size to which it may unpack
-  isUnattended?: true; // no person sees its last id in a plan before it is deleted, or relies on it
+  isUnattended?: boolean; // no person sees its last id in a plan before it is deleted, or relies on it
   /** Called after the last line if it has no newline. */
   onOpenEnd?(): void;
   open(): AsyncIterable<Buffer>; // the raw bytes; throws USAGE if the file changes while it is read

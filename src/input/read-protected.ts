@@ -32,6 +32,7 @@ export async function* readProtected({ path, column }: ProtectFile, options: Inp
     resourceColumn: null,
     column: column ?? options.column,
     reads: 'protected',
+    allowOpenEnd: false,
     noHeader: column === null && options.noHeader,
   };
   let read = 0;

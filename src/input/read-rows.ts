@@ -31,7 +31,12 @@ export async function* readRows(files: InputFile[], options: InputOptions): Asyn
 function readFile(file: InputFile, index: number, options: InputOptions, isAlone: boolean): AsyncGenerator<Row[]> {
   const format = detectFormat(file, options.format);
   const text = checkText(
-    { ...file, isLined: format !== 'json', needsNewline: needsNewline(file, format, isAlone) },
+    {
+      ...file,
+      reads: options.reads,
+      isLined: format !== 'json',
+      needsNewline: !options.allowOpenEnd && needsNewline(file, format, isAlone),
+    },
     decompress(file.name, file.open(), file.size),
   );
   const facts = { file: index, name: file.name, format };

@@ -93,10 +93,14 @@ export async function applyKeptPlan(
     const planned = parsePlan(await readKeptText(redis, kept.id, 'plan'));
     const applied: AppliedPlan = { id: kept.id, plan: await seal(planned, files), decide };
     const { action, target } = actionOfPlan(given, applied);
-    return withUpload(action.config, { folder: files.folder, path: files.list, isPiped: false }, (list) => {
-      checkPlanned(action, applied, list);
-      return startList(session, action, { target, list, retries: null, applied });
-    });
+    return withUpload(
+      action.config,
+      { folder: files.folder, path: files.list, isPiped: false, isNew: false },
+      (list) => {
+        checkPlanned(action, applied, list);
+        return startList(session, action, { target, list, retries: null, applied });
+      },
+    );
   }).catch((error) => {
     if (isDecided) throw error;
     return explainedByDecision(redis, kept, error);

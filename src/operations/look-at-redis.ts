@@ -14,7 +14,7 @@ import type { Session } from './session.ts';
  * The result of a look; or why Redis was not asked, '' if there is none to ask. `refusal`: Redis was asked, and the action is refused because of what
  * it holds.
  */
-export type Look<T> = { found: T } | { unasked: string } | { refusal: string };
+export type Look<T> = { found: T } | { unasked: string } | { refusal: ExpungeError };
 
 const lookMs = 2_000;
 
@@ -85,8 +85,8 @@ async function ask<T>(
 }
 
 /** The refusal that the same action would get because of what is in Redis. */
-function refusalOf(error: unknown): { refusal: string } {
-  if (error instanceof ExpungeError && error.code !== 'UNREACHABLE') return { refusal: messageOf(error) };
+function refusalOf(error: unknown): { refusal: ExpungeError } {
+  if (error instanceof ExpungeError && error.code !== 'UNREACHABLE') return { refusal: error };
   throw error;
 }
 

@@ -42,19 +42,20 @@ function maxUnpackedBytes(packed: number): number {
   return Math.min(Math.max(unpackedTimes * packed, unpackedAnyway), maxUploadBytes);
 }
 
-/** A list that was sent to a server. `isPiped`: whether a program wrote it, so that it may be cut off. */
-type Upload = { folder: string; path: string; isPiped: boolean };
+/** A list that was sent to a server. `isPiped`: whether a program wrote it to a pipe; `isNew`: whether no plan of it was made. */
+type Upload = { folder: string; path: string; isPiped: boolean; isNew: boolean };
 
 /** Reads an upload, calls `body`, and removes what was read. Its folder takes its rejected rows, and its path is never shown. */
 export function withUpload<T>(
   config: Config,
-  { folder, path, isPiped }: Upload,
+  { folder, path, isPiped, isNew }: Upload,
   body: (list: List) => Promise<T>,
 ): Promise<T> {
   const open = async () => {
     const [opened, { size: packed }] = await Promise.all([openInputs([path]), stat(path)]);
     const size = { packed, maxUnpackedBytes: maxUnpackedBytes(packed) };
-    const files = opened.map((file) => ({ ...file, name: basename(file.name), isPipe: isPiped, size }));
+    const more = { isPipe: isPiped, isUnattended: isNew, size };
+    const files = opened.map((file) => ({ ...file, name: basename(file.name), ...more }));
     return { files, rejectsFolder: folder, onRows: () => {} };
   };
   return withReadList(config, open, body);

@@ -54,15 +54,16 @@ export async function findList(session: Session, given: ListAction, work: ListWo
   await refuseOtherMode(action, session, existing);
   const history = await readHistory(session, action, work, last);
   const plan = makeListPlan(action, target, list, history);
-  if (existing === null) refuseStopBeforeStart(plan);
+  const refusal = explainStopBeforeStart(plan);
+  if (refusal !== null) throw refusal;
   return { ended: null, action, existing, plan };
 }
 
-/** Throws USAGE for a new run that would be paused before it starts. */
-function refuseStopBeforeStart({ stopAt, work: { startsAt } }: Plan): void {
-  if (stopAt === 0 || stopAt > startsAt) return;
+/** The error for a new run that would be paused before it starts; null if it is none. */
+export function explainStopBeforeStart({ existing, stopAt, work: { startsAt } }: Plan): ExpungeError | null {
+  if (existing !== null || stopAt === 0 || stopAt > startsAt) return null;
   const words = `--stop-at ${isoTime(stopAt)} comes before the start of the run at ${isoTime(startsAt)}; nothing was sent`;
-  throw new ExpungeError('USAGE', words, { next: 'give a later --stop-at, or none' });
+  return new ExpungeError('USAGE', words, { next: 'give a later --stop-at, or none' });
 }
 
 /** What Redis knows about a list whose last run is this one, for people. Only reads. */

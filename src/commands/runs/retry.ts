@@ -42,7 +42,7 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
     if (!options.dryRun)
       return runIn(session, invocation, { action, target, credentials, list, retries, applied: null });
     const plan = makeListPlan(inherit(action, retries), target, list, { ...noListHistory, retries });
-    return showDryRun(invocation, list, plan);
+    return showDryRun(invocation, list, { plan });
   }).finally(() => progress.stop());
 }
 

@@ -1,13 +1,14 @@
 import { join } from 'node:path';
 import { readTarget } from '../../config/check-target.ts';
 import { settings } from '../../config/settings.ts';
-import { ExpungeError } from '../../errors.ts';
+import { ExpungeError, exitCodes } from '../../errors.ts';
 import { count } from '../../format.ts';
 import { countSettledRows } from '../../input/chunk-ids.ts';
 import { shapeFacts } from '../../input/id-shapes.ts';
 import { openInputs } from '../../input/open-inputs.ts';
 import type { List } from '../../input/with-list.ts';
 import { anyResource, sumIds } from '../../model/resource.ts';
+import type { DryPlan } from '../../operations/dry-plan.ts';
 import { checkList, checkUnseen, dryRunWarning } from '../../operations/plan-list.ts';
 import { withReadList } from '../../operations/read-list.ts';
 import { forecastFacts } from '../../terminal/forecast-text.ts';
@@ -38,8 +39,8 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (list.spool.rows === 0) infoWriter(invocation)('The list is empty: 0 rows. --allow-empty accepts that.');
     if (credentials === null) {
       const { planOfDryRun } = await import('../../operations/dry-plan.ts');
-      const { plan, notes } = await planOfDryRun(action, { target, list, retries: null, applied: null });
-      return showDryRun(invocation, list, plan, [dryRunWarning(config, list.spool), ...notes]);
+      const dry = await planOfDryRun(action, { target, list, retries: null, applied: null });
+      return showDryRun(invocation, list, { ...dry, notes: [dryRunWarning(config, list.spool), ...dry.notes] });
     }
     const { runList } = await import('./run-list.ts'); // a dry run and a refused list do not need it
     return runList(invocation, { action, target, credentials, list, retries: null, applied: null });
@@ -58,12 +59,14 @@ export function refuseWorkerFlags({ sources }: Invocation): void {
   });
 }
 
-/** Shows the plan and sends nothing; needs neither a token nor Redis. `notes`: further lines about it; '' is skipped. */
+/**
+ * Shows the plan and sends nothing; needs neither a token nor Redis. `notes`: further lines about it; '' is skipped. Throws what would refuse the run,
+ * and otherwise returns the exit code that it has at best.
+ */
 export async function showDryRun(
   { stdout, stderr, options, toType, verbosity }: Invocation,
   { spool }: List,
-  plan: Plan,
-  notes: readonly string[] = [],
+  { plan, notes = [], refusal = null }: Pick<DryPlan, 'plan'> & Partial<DryPlan>,
 ): Promise<number> {
   const out = options.json ? stderr : stdout; // the plan is the result
   writePlan(out, plan, toType);
@@ -84,7 +87,8 @@ export async function showDryRun(
     expected: forecastFacts(plan.forecast),
   };
   jsonLines(stdout, options.json)('plan', { dry_run: true, base_url: plan.baseUrl, ...facts });
-  return 0;
+  if (refusal !== null) throw refusal;
+  return spool.rejected > 0 ? exitCodes.INCOMPLETE.exit : exitCodes.OK.exit;
 }
 
 /** The last lines of a dry run: how to delete the ids, if there are any, unless `isQuiet`. */
@@ -100,12 +104,13 @@ export async function withNamedList<T>(
   body: (list: List) => Promise<T>,
   elsewhere: { rejectsFolder?: string } = {},
 ): Promise<T> {
-  const { config, stdin, env } = invocation;
+  const { config, options, stdin, env } = invocation;
   const shown: Progress[] = [];
   const stop = () => shown.pop()?.stop();
   const open = async () => {
     refuseTerminalAsStdin(paths, stdin);
-    const files = await openInputs(paths, stdin);
+    const opened = await openInputs(paths, stdin);
+    const files = opened.map((file) => ({ ...file, isUnattended: options.yes === true }));
     const names = files.map(({ name }) => name).join(', ');
     let rows = 0;
     const onRows = (n: number) => {

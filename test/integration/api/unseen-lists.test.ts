@@ -65,3 +65,38 @@ test.each(lists)('$what: deleted if a person says so', async ({ text, ids: n, fl
   const confirmed = ['--detach', '--confirm', String(n), '--account', 'other'];
   expect(await harness.run([list, '--resource', 'annotations', ...confirmed])).toMatchObject({ code: 0 });
 });
+
+test('a last line without its newline: refused without a person, unless a flag says that it is whole', async () => {
+  const { harness, env, post, upload } = await open();
+  const list = harness.file('list.txt', `${ids[0]}\n10`);
+  const run = (more: string[], over: NodeJS.ProcessEnv = {}) =>
+    harness.expunge(['run', list, '--resource', 'annotations', ...more], { env: over });
+  for (const more of [['--yes'], ['--yes', '--dry-run'], ['--yes', '--detach']])
+    expect(await run(more)).toMatchObject({ code: 2, stderr: expect.stringContaining('--allow-open-end') });
+  const far = await run(['--confirm', '2', '--detach'], env);
+  expect([far.code, far.stderr]).toEqual([2, expect.stringMatching(/list\.txt:2: the last line has no newline/)]);
+  const sent = await upload(`${ids[0]}\n10`);
+  expect(sent.body).toMatchObject({ status: 422, fields: ['allow_open_end'] });
+  expect([await harness.runs(), harness.sandbox.counts.requests]).toEqual([[], 0]);
+
+  const plan = await upload(`${ids[0]}\n${ids[1]}`, '&allow_open_end=true');
+  expect((await post(`/plans/${plan.body.plan}/apply`, { body: { confirm: 2 } })).status).toBe(201);
+  expect((await run(['--dry-run'])).stdout).toContain('10; the last line has no newline');
+  expect((await run(['--yes', '--detach', '--allow-open-end'])).code).toBe(0);
+  expect((await run(['--confirm', '2', '--detach', '--account', 'other'])).code).toBe(0);
+});
+
+test.each([
+  ['whose rows are rejected', 'a/b\n', [], 3],
+  ['with a rejected row', `${ids[0]}\nnull\n`, [], 3],
+  ['without one', `${ids[0]}\n`, [], 0],
+  ['that would stop before it starts', `${ids[0]}\n`, ['--start-at', '2099-01-02', '--stop-at', '2099-01-01'], 2],
+  ['of other ids than expected', `${ids[0]}\n`, ['--expect-count', '2'], 4],
+])('a dry run of a list %s ends as its run', async (_, text, more, code) => {
+  const { harness } = await open();
+  const args = [harness.file('list.txt', text), '--resource', 'annotations', '--yes', ...more];
+  const away = { REDIS_URL: 'redis://127.0.0.1:1' };
+  expect((await harness.run([...args, '--dry-run'])).code).toBe(code);
+  expect((await harness.expunge(['run', ...args, '--dry-run'], { env: away })).code).toBe(code);
+  expect((await harness.run(args)).code).toBe(code);
+});

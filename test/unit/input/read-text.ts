@@ -16,6 +16,7 @@ export const options: InputOptions = {
   allowPlaceholders: false,
   allowInvisible: false,
   allowColumnNames: false,
+  allowOpenEnd: false,
   allowDamagedNumbers: false,
   idPattern: null,
 };

@@ -31,6 +31,7 @@ const samples: Record<SettingName, string> = {
   expectUnprotected: 'true',
   idPattern: '[0-9]+',
   allowMixedIds: 'true',
+  allowOpenEnd: 'true',
   allowInvisible: 'true',
   allowColumnNames: 'true',
   allowDamagedNumbers: 'true',
