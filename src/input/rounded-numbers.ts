@@ -7,71 +7,99 @@ const minDigits = 16;
 /** A list is refused if chance would give one like it in fewer than one of a thousand cases. */
 const minSurprise = 3 * Math.LN10 - 1e-9;
 
+/** Long lists are damaged as a whole: after this many long numbers, one of 16 tells enough. */
+const allLooked = 10_000;
+
+/** How many numbers of how many have the form in which a program leaves all, how many would by chance, and how many are odd in a way that tells. */
+type Tally = { numbers: number; rounded: number; byChance: number; odd: number };
+
+const newTally = (): Tally => ({ numbers: 0, rounded: 0, byChance: 0, odd: 0 });
+
 /**
- * Counts the long numeric ids of a file that look rounded: ids that end in 0, and ids of 18 digits and more that a double holds. Ids can look so
- * without damage. For example, snowflake ids of a system that makes one per millisecond are multiples of 4,096, so all are even and doubles hold
- * them.
+ * Counts the long numeric ids of a file that look rounded: ids that end in 0, as a spreadsheet leaves them, and ids that a double holds, exactly (as C
+ * and Go print it) or in its shortest form (as JavaScript does). Ids can look so without damage. For example, snowflake ids of a system that makes one
+ * per millisecond are multiples of 4,096, so doubles hold all of them.
  */
 export class RoundedNumbers {
   #long = 0;
-  #zeros = 0;
-  #odd = 0; // ids that do not end in an even digit
-  readonly #doubles = { long: 0, rounded: 0, odd: 0 }; // odd: multiples of the distance between doubles, but not of twice that distance
+  readonly #zeros = newTally();
+  readonly #exact = newTally();
+  readonly #shortest = newTally();
   #first: { line: number; id: string } | null = null;
 
   add(line: number, id: string): void {
     if (id.length < minDigits || !isDigit(id, 0) || !isDigit(id, id.length - 1) || !digits.test(id)) return;
     this.#long += 1;
-    const last = id.charCodeAt(id.length - 1) - 48;
-    this.#odd += last & 1;
-    if (last === 0) {
-      this.#zeros += 1;
-      this.#first ??= { line, id };
-    }
-    if (id.length >= 18 && this.#isDouble(id)) this.#first ??= { line, id };
+    if (this.#long > allLooked && this.#long % 16 !== 0) return;
+    const isOdd = id.charCodeAt(id.length - 1) % 2 === 1;
+    const endsInZero = count(this.#zeros, { chance: 1 / 10, isRounded: id.endsWith('0'), isOdd });
+    if (this.#looksLikeDouble(id) || endsInZero) this.#first ??= { line, id };
   }
 
   /** Throws USAGE if far more ids look rounded than chance explains. Call it at the end of the file. */
   refuse(name: string): void {
-    if (this.#first === null || !(this.#endInZero() || this.#wentThroughDoubles())) return;
+    const isDamaged = this.#endInZero() || wentThroughDoubles(this.#exact) || wentThroughDoubles(this.#shortest);
+    if (this.#first === null || !isDamaged) return;
     const { line, id } = this.#first;
     const message = `the long numbers in this list look rounded, like ${shown(id)}: a program kept only their first digits; nothing was sent`;
     throw inputError(name, line, message, roundedNext);
   }
+
   /** Whether far more ids end in 0 than by chance. If all other ids are even, one of five ends in 0 by chance. */
   #endInZero(): boolean {
-    const areOthersEven = this.#zeros < this.#long && this.#odd === 0;
-    return isSurprising({ chance: areOthersEven ? 1 / 5 : 1 / 10, long: this.#long, rounded: this.#zeros });
+    const { numbers, rounded, byChance, odd } = this.#zeros;
+    return isSurprising({ numbers, rounded, byChance: odd === 0 && rounded < numbers ? 2 * byChance : byChance });
   }
 
-  /** Whether doubles have changed the numbers: then half are odd multiples of the distance. Among ids that are even by design, almost none are. */
-  #wentThroughDoubles(): boolean {
-    const { long, rounded, odd } = this.#doubles;
-    return 4 * odd >= rounded && isSurprising({ chance: 1 / 16, long, rounded });
+  /** Counts a number as a double, if doubles are further apart than whole numbers there. Returns whether it has one of the forms of a double. */
+  #looksLikeDouble(id: string): boolean {
+    const double = Number(id);
+    const distance = distanceOf(double);
+    if (distance === 1) return false;
+    const [chance, isOdd] = [1 / distance, !isMultiple(id, 2 * distance)];
+    const [isExact, isShortest] = [isMultiple(id, distance), String(double) === id];
+    count(this.#exact, { chance, isRounded: isExact, isOdd: isExact && isOdd });
+    count(this.#shortest, { chance, isRounded: isShortest, isOdd: isShortest && isOdd });
+    return isExact || isShortest;
   }
+}
 
-  /** Counts a number of 18 digits or more, which is at least 2^56, so that doubles are 16 or more apart. Returns whether a double holds it. */
-  #isDouble(id: string): boolean {
-    this.#doubles.long += 1;
-    if (Number(id.slice(-4)) % 16 !== 0) return false; // most ids cost no more than this test
-    const number = BigInt(id);
-    const distance = 1n << BigInt(Math.max(4, number.toString(2).length - 53));
-    if (number % distance !== 0n) return false;
-    this.#doubles.rounded += 1;
-    if (number % (2n * distance) !== 0n) this.#doubles.odd += 1;
-    return true;
-  }
+function count(tally: Tally, id: { chance: number; isRounded: boolean; isOdd: boolean }): boolean {
+  tally.numbers += 1;
+  tally.byChance += id.chance;
+  tally.rounded += Number(id.isRounded);
+  tally.odd += Number(id.isOdd);
+  return id.isRounded;
+}
+
+/** Whether doubles have changed the numbers: then a quarter or more are odd multiples of the distance. Among ids that are even by design, almost none are. */
+function wentThroughDoubles(tally: Tally): boolean {
+  return 8 * tally.odd >= tally.rounded && isSurprising(tally);
+}
+
+/** Whether the share is far above the chance, and its large-deviation bound says that this is not an accident. */
+function isSurprising({ numbers, rounded, byChance }: Omit<Tally, 'odd'>): boolean {
+  const [share, chance] = [rounded / numbers, byChance / numbers];
+  if (!(share >= Math.min(2 * chance, (1 + chance) / 2))) return false; // also if there are no numbers
+  const others = share === 1 ? 0 : (1 - share) * Math.log((1 - share) / (1 - chance));
+  return numbers * (share * Math.log(share / chance) + others) >= minSurprise;
+}
+
+const maxDistance = 2 ** 14;
+
+/** The distance between the doubles around this one, in whole numbers. A larger one than the maximum tells no more. */
+function distanceOf(double: number): number {
+  let distance = 1;
+  while (double >= 2 ** 53 * distance && distance < maxDistance) distance *= 2;
+  return distance;
+}
+
+/** Whether a number is a multiple of a power of two, which only its last digits decide: 10^15 is a multiple of 2^15. */
+function isMultiple(id: string, power: number): boolean {
+  return Number(id.slice(-15)) % power === 0;
 }
 
 const digits = /^\d+$/;
 
 const roundedNext =
   'export the ids as text, not through a spreadsheet or as JSON numbers; if they are right as they are: --allow-damaged-numbers';
-
-/** Whether the share is at least twice the chance, and its large-deviation bound says that this is not an accident. */
-function isSurprising({ chance, long, rounded }: { chance: number; long: number; rounded: number }): boolean {
-  if (long === 0 || rounded < 2 * chance * long) return false;
-  const share = rounded / long;
-  const others = share === 1 ? 0 : (1 - share) * Math.log((1 - share) / (1 - chance));
-  return long * (share * Math.log(share / chance) + others) >= minSurprise;
-}

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -170,4 +171,50 @@ test('ids that do not match --id-pattern are rejected in every format', async ()
     ['x.json', '["a-000001","a-1"]'],
   ] as const)
     expect(brief(await read(name, text, { idPattern }))).toEqual(['a-000001', 'a-1 pattern_mismatch']);
+});
+
+describe('numbers of every length that went through a double', () => {
+  const random = (from: bigint, to: bigint, n = 200) =>
+    Array.from({ length: n }, (_, i) => {
+      const hash = BigInt(`0x${createHash('sha256').update(`${from} ${i}`).digest('hex')}`);
+      return from + (hash % (to - from));
+    });
+  const exact = (id: bigint) => String(BigInt(Number(id)));
+  const shortest = (id: bigint) => String(Number(id));
+  const ranges: [string, bigint, bigint][] = [
+    ['16 digits above 2^53', 9_007_199_254_740_993n, 10n ** 16n],
+    ['17 digits, the smallest', 10n ** 16n, 18n * 10n ** 15n],
+    ['17 digits', 2n * 10n ** 16n, 8n * 10n ** 16n],
+    ['17 digits, the largest', 8n * 10n ** 16n, 99n * 10n ** 15n],
+    ['18 digits', 10n ** 17n, 10n ** 18n],
+    ['19 digits', 10n ** 18n, 9n * 10n ** 18n],
+  ];
+
+  test.each(ranges)('are refused if they have %s, and are none if they are as they were', async (_, from, to) => {
+    const ids = random(from, to);
+    expect(await read('x.txt', `${ids.join('\n')}\n`)).toHaveLength(200);
+    for (const rounded of [exact, shortest]) {
+      const text = `${ids.map(rounded).join('\n')}\n`;
+      await expect(read('x.txt', text)).rejects.toThrow('look rounded');
+      expect(await read('x.txt', text, { allowDamagedNumbers: true })).toHaveLength(200);
+      const half = ids.map((id, i) => (i % 5 === 0 ? String(id) : rounded(id)));
+      await expect(read('x.txt', `${half.join('\n')}\n`)).rejects.toThrow('look rounded');
+    }
+  });
+
+  test.each([
+    ['multiples of 4,096', 12n],
+    ['multiples of 2^22', 22n],
+  ])('are not seen in %s, which doubles hold as they are', async (_, bits) => {
+    for (const [, from, to] of ranges.slice(2)) {
+      const ids = random(from, to).map((id) => (id >> bits) << bits);
+      expect(await read('x.txt', `${ids.join('\n')}\n`)).toHaveLength(200);
+    }
+  });
+
+  test('are found at the end of a long list', async () => {
+    const ids = random(10n ** 18n, 9n * 10n ** 18n, 30_000);
+    const text = ids.map((id, i) => (i < 15_000 ? String(id) : shortest(id))).join('\n');
+    await expect(read('x.txt', `${text}\n`)).rejects.toThrow('look rounded');
+  });
 });
