@@ -70,10 +70,10 @@ const types: Record<Format, string> = {
 /** Sends a list, of which the server makes a plan. Throws the refusal of the server, with the name that the list has here. */
 export async function sendList<T extends PlanAtServer>(
   api: ApiClient,
-  action: Pick<ListAction, 'config' | 'sources' | 'options' | 'by'>,
+  action: Pick<ListAction, 'config' | 'sources' | 'options' | 'by' | 'isAsked'>,
   { target, file, format, query: more, onBytes }: Sent,
 ): Promise<T> {
-  const { config, options, by } = action;
+  const { config, options, by, isAsked } = action;
   await refuseOtherDefinitions(api, definitionsFor(config));
   async function* parts() {
     let bytes = 0;
@@ -87,6 +87,7 @@ export async function sendList<T extends PlanAtServer>(
   const query = {
     ...settingsOf(action),
     ...delimiter,
+    ...(isAsked && !file.isPipe && { allow_open_end: 'true' }), // the person who is asked sees the last id
     target: target.fp,
     name: nameOf(file),
     partial: options.partial === true ? 'true' : undefined,

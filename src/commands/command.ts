@@ -122,6 +122,7 @@ const isOnRetry: Record<SettingFor<'list'>, boolean> = {
   protect: true,
   protectColumn: true,
   expectUnprotected: true,
+  expectProtected: false,
   allowIdChars: true,
   idPattern: false,
   allowMixedIds: false,

@@ -124,7 +124,16 @@ export const runSettings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: 'accept a list that holds none of the protected ids, with --yes and in a schedule',
+    help: 'accept protected ids that the list does not hold, with --yes and in a schedule',
+  }),
+  expectProtected: setting({
+    use: 'list',
+    flag: 'expect-protected',
+    env: 'EXPUNGE_EXPECT_PROTECTED',
+    arg: '<n>',
+    parse: parse.expectedCount,
+    fallback: undefined,
+    help: 'refuse a list of which another number of rows is protected: 24, 24±10% or 24+-5',
   }),
   allowIdChars: setting({
     use: 'list',

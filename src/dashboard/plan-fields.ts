@@ -35,6 +35,7 @@ const questions: Readonly<Record<PlanField, Asked | null>> = {
   },
   label: { part: 'more', label: 'Labels', hint: 'to find the run again: ticket=OPS-77' },
   expect_unprotected: null, // the plan asks for it
+  expect_protected: null,
   allow_id_chars: null,
   id_pattern: null,
   allow_mixed_ids: null, // the plan asks for it

@@ -28,9 +28,11 @@ export class ByteIndex {
     this.#ends.fill(0);
   }
 
-  /** Whether a record with these bytes as its key is stored. */
-  has(bytes: Buffer, start: number, end: number): boolean {
-    return this.#count > 0 && this.#ends[this.#positionOf(bytes, start, end, hashOf(bytes, start, end))] !== 0;
+  /** The place in `records` of the record with these bytes as its key; -1 if there is none. */
+  find(bytes: Buffer, start: number, end: number): number {
+    if (this.#count === 0) return -1;
+    const position = this.#positionOf(bytes, start, end, hashOf(bytes, start, end));
+    return this.#ends[position] === 0 ? -1 : this.#starts[position]!;
   }
 
   /** Returns the place in `records` of the record with the same key. If there is none, stores this record and returns -1. Throws above 4 GiB. */

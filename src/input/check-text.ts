@@ -1,26 +1,21 @@
 import { isUtf8 } from 'node:buffer';
-import { adviceToDecode, adviceToEndLine, adviceToEndLines } from './convert-advice.ts';
+import { adviceToDecode, adviceToEndLines } from './convert-advice.ts';
 import { peek } from './decompress.ts';
 import { inputError } from './input-error.ts';
-import type { InputOptions } from './input-options.ts';
 import type { InputFile } from './open-inputs.ts';
 
 const lf = 10;
 const cr = 13;
 const utf8Mark = Buffer.of(0xef, 0xbb, 0xbf);
 
-/** A file, and whether its last line needs its newline. */
-type Text = Pick<InputFile, 'name' | 'isPipe' | 'onOpenEnd'> & {
-  reads?: InputOptions['reads'];
-  needsNewline?: boolean;
-  isLined?: boolean;
-};
-
 /**
- * Yields chunks of whole UTF-8 characters, without the byte order mark. Throws USAGE, naming the line, for bytes that are not UTF-8 (replaced by
- * U+FFFD they would be another id), and for a last line without the newline that it needs.
+ * Yields chunks of whole UTF-8 characters, without the byte order mark. Throws USAGE, naming the line, for bytes that are not UTF-8: replaced by
+ * U+FFFD they would be another id. Calls `onOpenEnd` at the end if the last line has no newline.
  */
-export async function* checkText(file: Text, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+export async function* checkText(
+  file: Pick<InputFile, 'name'> & { onOpenEnd?(line: number): void },
+  chunks: AsyncIterable<Buffer>,
+): AsyncGenerator<Buffer> {
   const { head, all } = await peek(chunks, 4_096);
   const encoding = encodingOf(head);
   let held: Buffer = Buffer.alloc(0);
@@ -40,9 +35,7 @@ export async function* checkText(file: Text, chunks: AsyncIterable<Buffer>): Asy
     if (whole.length > 0) yield whole;
   }
   if (held.length > 0) throw notUtf8(file.name, line);
-  if (last === lf || last === cr) return;
-  if (file.isLined) file.onOpenEnd?.();
-  if (file.needsNewline) throw openEnd(file, line);
+  if (last !== lf && last !== cr) file.onOpenEnd?.(line);
 }
 
 /** The number of bytes that belong to complete characters, by their lead bytes. */
@@ -118,16 +111,4 @@ function wrongEncoding(name: string, encoding: string): Error {
 function notUtf8(name: string, line: number): Error {
   const next = `save it as UTF-8 where it comes from; if it is Windows-1252:\n${adviceToDecode(name, 'WINDOWS-1252')}`;
   return inputError(name, line, 'bytes that are not UTF-8', next);
-}
-
-/**
- * The error for a last line without a newline. `split -b`, a copy that is cut off, and a program that dies leave such text, and the rest of an id can
- * name another object.
- */
-function openEnd({ name, isPipe, reads }: Text, line: number): Error {
-  const message = isPipe
-    ? 'the last line has no newline: the program that writes the pipe may have died and cut off this id'
-    : 'the last line has no newline, so its id may be cut off; nothing was sent';
-  const next = isPipe ? 'use `set -o pipefail`, check that program, and end the last line' : adviceToEndLine(name);
-  return inputError(name, line, message, reads === 'protected' ? next : `${next}\nif it is whole: --allow-open-end`);
 }

@@ -23,6 +23,7 @@ export type DeduplicationResult = {
   ids: Map<number, number>; // by the number of the resource
   duplicates: number;
   protected: number;
+  unmatched: number; // protected ids that no row has
   first: SpooledId | null;
   last: SpooledId | null;
   shapes: ShapeCounter; // of these ids
@@ -47,6 +48,7 @@ class Deduplicator {
     ids: new Map(),
     duplicates: 0,
     protected: 0,
+    unmatched: 0,
     first: null,
     last: null,
     shapes: new ShapeCounter(),
@@ -70,7 +72,7 @@ class Deduplicator {
     this.#seen.forgetAll();
     this.#guarded.forgetAll();
     await this.#readRecords(spoolFile.protect(this.#folder, n), 0, (block, start, end) => {
-      this.#guarded.add(block, start, end);
+      if (this.#guarded.add(block, start, end) === -1) this.found.unmatched += 1;
     });
     await this.#readRecords(spoolFile.bucket(this.#folder, n), placeBytes, (block, start, end) => {
       this.#addRow(block, start, end);
@@ -95,8 +97,9 @@ class Deduplicator {
   }
 
   #addRow(block: Buffer, start: number, end: number): void {
-    if (this.#guarded.has(block, start + placeBytes + headerBytes, end)) this.#protect(block.readUInt32LE(start));
-    else this.#addId(block, start, end);
+    const guard = this.#guarded.find(block, start + placeBytes + headerBytes, end);
+    if (guard === -1) this.#addId(block, start, end);
+    else this.#protect(block.readUInt32LE(start), guard);
   }
 
   #addId(block: Buffer, start: number, end: number): void {
@@ -105,7 +108,11 @@ class Deduplicator {
     else this.#markDuplicate(block.readUInt32LE(start), first);
   }
 
-  #protect(row: number): void {
+  /** `guard`: the place of the protected id, whose first byte, which is no part of its key, says that a row has matched it. */
+  #protect(row: number, guard: number): void {
+    const { records } = this.#guarded;
+    if (records[guard] === 0) this.found.unmatched -= 1;
+    records[guard] = 1;
     this.settled.add(row, 0, protectedLine);
     this.found.protected += 1;
     this.#onProtected(row);

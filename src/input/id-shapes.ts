@@ -14,10 +14,12 @@ export type ShapeProfile = {
   odd: number;
   /** The `--id-pattern` that all but the odd ids match; null without odd ids, or if there is none that is simple. */
   pattern: string | null;
+  /** The length in bytes of all ids but odd ones, if it is one that ids without numbers that grow have; otherwise null. */
+  length: number | null;
 };
 
 /** The profile of a list without ids, or of a plan that an earlier version has made. */
-export const noShapes: ShapeProfile = { shapes: [], odd: 0, pattern: null };
+export const noShapes: ShapeProfile = { shapes: [], odd: 0, pattern: null, length: null };
 
 /** The numbers of ids from which a shape is clear: if they have the same kinds of characters, or only the same length. */
 const [minAlike, minEqualLength] = [20, 100];
@@ -42,12 +44,13 @@ export function judgeShapes(counted: readonly CountedShape[], others: number, fi
   const isClear =
     (alike !== null && (alike & 1) === 1 && ids >= minAlike) ||
     (length !== null && length >= minFixedLength / 2 && ids >= minEqualLength);
+  const isFixed = isClear && length !== null && length >= minFixedLength;
   const frames = new Set(counted.filter((shape) => shape.length === length).map(({ id }) => frameOf(id)));
   const isOdd = (shape: CountedShape) =>
     isClear &&
     ((shape.kinds & rare) !== 0 ||
       (shape.kinds & needed) !== needed ||
-      (length !== null && length >= minFixedLength && shape.length !== length && !frames.has(frameOf(shape.id))));
+      (isFixed && shape.length !== length && !frames.has(frameOf(shape.id))));
   const odd = counted.filter(isOdd);
   const usual = counted.filter((shape) => !isOdd(shape));
   const shapes = [
@@ -55,7 +58,12 @@ export function judgeShapes(counted: readonly CountedShape[], others: number, fi
     ...grouped(odd, (shape) => shape.kinds).map((group) => toShape(group, files, true)),
   ];
   const oddIds = sum(odd) + (isClear ? others : 0);
-  return { shapes: shapes.slice(0, maxShown), odd: oddIds, pattern: patternFor(usual, odd) };
+  return {
+    shapes: shapes.slice(0, maxShown),
+    odd: oddIds,
+    pattern: patternFor(usual, odd),
+    length: isFixed ? length : null,
+  };
 }
 
 function toShape({ count, id, file, line }: CountedShape, files: readonly string[], isOdd: boolean): Shape {
@@ -66,7 +74,7 @@ function toShape({ count, id, file, line }: CountedShape, files: readonly string
 export function joinProfiles(profiles: readonly ShapeProfile[]): ShapeProfile {
   if (profiles.length === 1) return profiles[0]!;
   const odd = profiles.reduce((all, profile) => all + profile.odd, 0);
-  return { shapes: profiles.flatMap(({ shapes }) => shapes).slice(0, maxShown), odd, pattern: null };
+  return { shapes: profiles.flatMap(({ shapes }) => shapes).slice(0, maxShown), odd, pattern: null, length: null };
 }
 
 /** Why a list with odd ids needs a person who looks at them; null if it has none. */

@@ -40,6 +40,7 @@ export async function* readProtected({ path, column }: ProtectFile, options: Inp
     const ids = rows.filter((row) => row.reject !== 'repeated_header');
     for (const { line, id, reject } of ids) {
       if (reject !== null) throw unusable(path, line, id, rejectionReason(reject));
+      if (/(?:…|\.{3})$/.test(id)) throw unusable(path, line, id, 'it was cut for people to read');
     }
     read += ids.length;
     yield ids.map((row) => row.id);
@@ -56,11 +57,18 @@ const fixLine =
   'write one id per line and nothing else, or name the file .csv if it has a header, and its column in EXPUNGE_PROTECT_COLUMN; if ids hold such characters';
 const checkFile = 'see why the file is empty, or omit --protect if nothing is to be protected';
 
-/** Why the protected ids seem to be meant for another list, or are written in another way; null if they don't seem so, or if there are none. */
-export function explainUnmatched({ protectedList, protected: matched, rows, nearMiss }: ProtectFacts): string | null {
+/**
+ * Why the protected ids seem to be meant for another list, or are written in another way; null if they don't seem so, or if there are none. `expected`:
+ * whether each of them is expected in the list, as in a file that was made for it, or only some.
+ */
+export function explainUnmatched(facts: ProtectFacts, expected: 'each' | 'some'): string | null {
+  const { protectedList, protected: matched, unmatched, rows, nearMiss, limited } = facts;
   if (nearMiss !== null) return explainNearMiss(nearMiss);
-  if (protectedList === null || matched > 0 || rows === 0) return null;
-  return `none of the ${count(protectedList.ids)} protected ids is in the list`;
+  if (protectedList === null || rows === 0) return null;
+  const all = `the ${count(protectedList.ids)} protected ids`;
+  if (matched === 0) return `none of ${all} is in the list`;
+  if (expected === 'some' || unmatched === 0 || limited) return null;
+  return `${count(unmatched)} of ${all} ${unmatched === 1 ? 'matches' : 'match'} no row of the list`;
 }
 
 /** Explains a near miss. `found`: the `nearMiss` of a spool. */
@@ -68,4 +76,5 @@ export function explainNearMiss(found: string): string {
   return `${found}, so it protects nothing`;
 }
 
-type ProtectFacts = Pick<Spool, 'protectedList' | 'protected' | 'rows' | 'nearMiss'>;
+/** What a list says about its protected ids. */
+export type ProtectFacts = Pick<Spool, 'protectedList' | 'protected' | 'unmatched' | 'rows' | 'nearMiss' | 'limited'>;

@@ -34,6 +34,7 @@ export type Spool = {
   duplicates: number;
   protected: number;
   protectedList: ProtectedList | null; // the content of the protect file; null without one
+  unmatched: number; // protected ids that match no row
   nearMiss: string | null; // a protected id that misses an id of the list only by the way it is written, in words
   shapes: ShapeProfile; // what the ids to be sent look like, also of those that `takeIds` holds back
   limited: boolean; // whether the input had more rows than --limit
@@ -68,8 +69,9 @@ export async function spoolRows(batches: AsyncIterable<Row[]>, folder: string, o
     writer.flush();
     const found = await deduplicate(folder, hashRow(writer.hash));
     for (const name of writer.resources.configured) writer.hash.update(`resource ${name}\n`);
-    const nearMiss = writer.nearMisses.found;
-    return { ...summarise(folder, options.files, writer, found), limited, protectedList, nearMiss };
+    const spool = summarise(folder, options.files, writer, found);
+    const nearMiss = writer.nearMisses.find(spool.shapes.length !== null);
+    return { ...spool, limited, protectedList, nearMiss };
   } catch (error) {
     throw diskFull(folder, error) ?? error;
   }
@@ -123,7 +125,8 @@ async function writeRows(batches: AsyncIterable<Row[]>, writer: SpoolWriter, lim
 function summarise(folder: string, files: string[], writer: SpoolWriter, found: DeduplicationResult) {
   const { resources } = writer;
   const ids = countIds(new Map([...found.ids].map(([number, count]) => [resources.nameOf(number)!, count])));
-  const counts = { rows: writer.rows, ids, duplicates: found.duplicates, protected: found.protected };
+  const { duplicates, protected: kept, unmatched } = found;
+  const counts = { rows: writer.rows, ids, duplicates, protected: kept, unmatched };
   const rejected = Object.values(writer.rejected).reduce((sum, count) => sum + count, 0);
   const sha256 = writer.hash.digest('hex');
   const layout = writer.layout.update(JSON.stringify(files)).digest('hex');

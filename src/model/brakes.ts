@@ -37,11 +37,11 @@ export function parseExpectedCount(text: string): string {
   return text;
 }
 
-/** Why a list with this many ids is not the expected one; null = it is. */
-export function unexpectedCount(expected: string, ids: number): string | null {
+/** Why a list with this many ids, or rows of another kind, is not the expected one; null = it is. */
+export function unexpectedCount(expected: string, ids: number, what = 'ids', flag = '--expect-count'): string | null {
   const [min, max] = readExpectedCount(expected);
   if (ids >= min && ids <= max) return null;
-  return `the list holds ${ids.toLocaleString('en-US')} ids, --expect-count is ${expected}`;
+  return `the list holds ${ids.toLocaleString('en-US')} ${what}, ${flag} is ${expected}`;
 }
 
 /** Why a list without rows is not accepted; null = it is. An export that failed leaves the same list as an export that found nothing. */

@@ -3,7 +3,7 @@ import { ExpungeError } from '../errors.ts';
 import { countSettledRows, readChunks } from '../input/chunk-ids.ts';
 import { adviceOnOdd, explainOdd } from '../input/id-shapes.ts';
 import { defaultColumn, detectFormat } from '../input/input-options.ts';
-import { explainNearMiss, explainUnmatched } from '../input/read-protected.ts';
+import { explainNearMiss, explainUnmatched, type ProtectFacts } from '../input/read-protected.ts';
 import type { Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
 import { rungsLeft } from '../ledger/create-run.ts';
@@ -176,10 +176,10 @@ function previousOf({ id, state, endedAt, counts }: Run): Plan['previous'] {
   return { runId: id, state, endedAt, counts };
 }
 
-type ListFacts = Pick<Spool, 'rows' | 'ids' | 'files' | 'nearMiss'>;
+type ListFacts = Pick<Spool, 'rows' | 'ids' | 'files' | 'nearMiss' | 'protected'>;
 
 type ListBounds = {
-  config: Pick<Config, 'maxDeletes' | 'expectCount' | 'allowEmpty' | 'expectUnprotected'>;
+  config: Pick<Config, 'maxDeletes' | 'expectCount' | 'expectProtected' | 'allowEmpty' | 'expectUnprotected'>;
   options: Pick<RunOptions, 'partial'>;
 };
 
@@ -188,16 +188,20 @@ type ListBounds = {
  * protected id that is written differently in the list: no question is asked, and nothing was sent. An unfinished run of the list counts all ids of
  * the list, including settled ones.
  */
-export function checkList({ config, options }: ListBounds, { rows, ids, files, nearMiss }: ListFacts): void {
+export function checkList(
+  { config, options }: ListBounds,
+  { rows, ids, files, nearMiss, protected: kept }: ListFacts,
+): void {
   checkMaxDeletes(sumIds(ids), config.maxDeletes, options.partial === true);
   checkExpectedCount(sumIds(ids), config.expectCount);
+  checkExpectedProtection(kept, config.expectProtected);
   checkEmpty(rows, files, config.allowEmpty);
   if (nearMiss !== null && !config.expectUnprotected) throw unprotected(explainNearMiss(nearMiss));
 }
 
 /** Throws GUARD for a list that a person has to see in its plan, if no question is asked. */
-export function checkUnseen({ config, isAsked }: Pick<ListAction, 'config' | 'isAsked'>, facts: UnseenFacts): void {
-  const error = isAsked ? null : whyToBeSeen(config, facts);
+export function checkUnseen(action: UnseenAction, facts: UnseenFacts): void {
+  const error = action.isAsked ? null : whyToBeSeen(action, facts);
   if (error !== null) throw error;
 }
 
@@ -205,25 +209,28 @@ export function checkUnseen({ config, isAsked }: Pick<ListAction, 'config' | 'is
  * Why a person has to see the plan of a list before it is deleted: its protected ids may be the wrong ones, or in another form, or some of its ids look
  * like something else. Null if there is no reason.
  */
-function whyToBeSeen(config: Config, facts: UnseenFacts): ExpungeError | null {
-  const reason = config.expectUnprotected ? null : explainUnmatched(facts);
+function whyToBeSeen({ config, sources }: UnseenAction, facts: UnseenFacts): ExpungeError | null {
+  const isExpected = config.expectUnprotected || config.expectProtected !== undefined;
+  // A file that a variable names is for all lists, so most of its ids are in others.
+  const reason = isExpected ? null : explainUnmatched(facts, sources.protect === 'flag' ? 'each' : 'some');
   if (reason !== null) return unprotected(reason);
   const odd = config.allowMixedIds ? null : explainOdd(facts.shapes);
   if (odd === null) return null;
   return new ExpungeError('GUARD', `${odd}; nothing was sent`, { next: adviceOnOdd(facts.shapes) });
 }
 
-type UnseenFacts = Parameters<typeof explainUnmatched>[0] & Pick<Spool, 'shapes'>;
+type UnseenAction = Pick<ListAction, 'config' | 'sources' | 'isAsked'>;
+type UnseenFacts = ProtectFacts & Pick<Spool, 'shapes'>;
 
 function unprotected(reason: string): ExpungeError {
   const next =
-    'check that --protect names the right file, with ids of the same form; if that is right: --expect-unprotected';
+    'check that --protect names the right file, with ids of the same form; if that is right: --expect-unprotected, or with the number of protected rows --expect-protected';
   return new ExpungeError('GUARD', `${reason}; nothing was sent`, { next });
 }
 
 /** What a dry run warns of if the same command with --yes would be refused; '' = it would not be. */
-export function dryRunWarning(config: Config, facts: UnseenFacts): string {
-  const error = whyToBeSeen(config, facts);
+export function dryRunWarning(action: UnseenAction, facts: UnseenFacts): string {
+  const error = whyToBeSeen(action, facts);
   return error === null ? '' : `warning: with --yes the run is refused: ${error.message}\n  ${error.next}`;
 }
 
@@ -240,6 +247,15 @@ function checkExpectedCount(ids: number, expected: string | undefined): void {
   if (reason === null) return;
   throw new ExpungeError('GUARD', `${reason}; nothing was sent`, {
     next: `check the list, and that the export behind it is whole; if it is right: --expect-count ${ids}`,
+  });
+}
+
+function checkExpectedProtection(rows: number, expected: string | undefined): void {
+  const reason =
+    expected === undefined ? null : unexpectedCount(expected, rows, 'protected rows', '--expect-protected');
+  if (reason === null) return;
+  throw new ExpungeError('GUARD', `${reason}; nothing was sent`, {
+    next: `check the list and the file of --protect; if they are right: --expect-protected ${rows}`,
   });
 }
 

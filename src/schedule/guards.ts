@@ -1,18 +1,13 @@
 import { count, plural } from '../format.ts';
 import { adviceOnOdd, explainOdd, type ShapeProfile } from '../input/id-shapes.ts';
-import { explainUnmatched } from '../input/read-protected.ts';
-import type { ProtectedList } from '../input/spool.ts';
+import { explainUnmatched, type ProtectFacts } from '../input/read-protected.ts';
 import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
 import { type ListGuardCode, parseStoredSettings, type Schedule } from './schedule.ts';
 
 /** The facts of a list that the guards evaluate; `left`: ids that earlier occurrences left, `sends`: ids that a run of all this would send. */
-export type ListFacts = {
-  rows: number;
+export type ListFacts = ProtectFacts & {
   ids: number;
   sha256: string;
-  protectedList: ProtectedList | null;
-  nearMiss: string | null;
-  protected: number;
   shapes: ShapeProfile;
   left: number;
   sends: number;
@@ -29,10 +24,11 @@ const comparedFrom = 3;
  * `hasList`: false if the source has nothing, and only ids that earlier occurrences left are to be deleted. Pure.
  */
 export function findRejection(list: ListFacts, schedule: Schedule, hasList = true): ListRejection | null {
-  const { maxDeletes, expectCount, allowEmpty } = parseStoredSettings(schedule);
+  const { maxDeletes, expectCount, expectProtected, allowEmpty } = parseStoredSettings(schedule);
   const rejections = [
     checkMaxDeletes(list, maxDeletes ?? 0),
     hasList ? checkExpectedCount(list, expectCount) : null,
+    hasList ? checkExpectedProtection(list, expectProtected) : null,
     checkProtected(list, schedule),
     hasList ? checkMatched(list, schedule) : null,
     hasList ? checkShapes(list, schedule) : null,
@@ -71,6 +67,12 @@ function checkExpectedCount({ ids }: ListFacts, expected: string | undefined): L
   return reason === null ? null : { guard: 'unexpected_count', reason };
 }
 
+function checkExpectedProtection({ protected: rows }: ListFacts, expected: string | undefined): ListRejection | null {
+  const reason =
+    expected === undefined ? null : unexpectedCount(expected, rows, 'protected rows', '--expect-protected');
+  return reason === null ? null : { guard: 'unexpected_count', reason };
+}
+
 /** Checks the size of a file of protected ids. Such a file normally grows; a file with fewer ids may be cut off. */
 function checkProtected(
   { protectedList: now }: ListFacts,
@@ -83,7 +85,9 @@ function checkProtected(
 
 /** Checks the form of protected ids. Ids of another form protect nothing, and no one watches an occurrence to notice that. */
 function checkMatched(list: ListFacts, schedule: Schedule): ListRejection | null {
-  const reason = parseStoredSettings(schedule).expectUnprotected ? null : explainUnmatched(list);
+  const { expectUnprotected, expectProtected } = parseStoredSettings(schedule);
+  const isExpected = expectUnprotected || expectProtected !== undefined;
+  const reason = isExpected ? null : explainUnmatched(list, 'each');
   return reason === null ? null : { guard: 'protected', reason: `${reason}; --expect-unprotected accepts that` };
 }
 

@@ -67,10 +67,21 @@ async function occurrenceListOf(
 ): Promise<OccurrenceList> {
   const spool = atMost > 0 ? await takeIds(all, atMost) : all;
   const sends = sumIds(spool.ids);
-  const { rows, ids, sha256, protectedList, nearMiss, protected: kept, shapes } = source.spool;
+  const { spool: list } = source;
   const retriedIds = left.retried === null ? 0 : left.retried.ids - (await countHeldBack(spool, retriedFrom.row));
-  const matched = { protectedList, nearMiss, protected: kept };
-  const facts = { rows, ids: sumIds(ids), sha256, ...matched, shapes, left: left.ids, sends };
+  const facts: ListFacts = {
+    rows: list.rows,
+    ids: sumIds(list.ids),
+    sha256: list.sha256,
+    protectedList: list.protectedList,
+    protected: list.protected,
+    unmatched: list.unmatched,
+    nearMiss: list.nearMiss,
+    limited: list.limited,
+    shapes: list.shapes,
+    left: left.ids,
+    sends,
+  };
   const { run, mayBeGone } = left.retried ?? { run: { id: '' }, mayBeGone: 0 };
   const { file } = retriedFrom;
   const retried =

@@ -168,7 +168,7 @@ describe('what an older version has stored', () => {
     ['schedule run nightly --dry-run', 0],
     ['token list', 0],
     ['config show', 0],
-    ['run FILE --resource views --column COLUMN --allow-invisible --dry-run', 0],
+    ['run FILE --resource views --column COLUMN --allow-invisible --dry-run', 3],
     ['run FILE --resource views --column COLUMN --allow-invisible', 2],
     ['run FILE --resource views --column POISON --yes', 2],
     ['run POISON --resource views --yes', 2],

@@ -40,7 +40,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (credentials === null) {
       const { planOfDryRun } = await import('../../operations/dry-plan.ts');
       const dry = await planOfDryRun(action, { target, list, retries: null, applied: null });
-      return showDryRun(invocation, list, { ...dry, notes: [dryRunWarning(config, list.spool), ...dry.notes] });
+      return showDryRun(invocation, list, { ...dry, notes: [dryRunWarning(action, list.spool), ...dry.notes] });
     }
     const { runList } = await import('./run-list.ts'); // a dry run and a refused list do not need it
     return runList(invocation, { action, target, credentials, list, retries: null, applied: null });

@@ -73,7 +73,7 @@ test('a last line without its newline: refused without a person, unless a flag s
     harness.expunge(['run', list, '--resource', 'annotations', ...more], { env: over });
   for (const more of [['--yes'], ['--yes', '--dry-run'], ['--yes', '--detach']])
     expect(await run(more)).toMatchObject({ code: 2, stderr: expect.stringContaining('--allow-open-end') });
-  const far = await run(['--confirm', '2', '--detach'], env);
+  const far = await run(['--yes', '--detach'], env);
   expect([far.code, far.stderr]).toEqual([2, expect.stringMatching(/list\.txt:2: the last line has no newline/)]);
   const sent = await upload(`${ids[0]}\n10`);
   expect(sent.body).toMatchObject({ status: 422, fields: ['allow_open_end'] });
@@ -84,6 +84,8 @@ test('a last line without its newline: refused without a person, unless a flag s
   expect((await run(['--dry-run'])).stdout).toContain('10; the last line has no newline');
   expect((await run(['--yes', '--detach', '--allow-open-end'])).code).toBe(0);
   expect((await run(['--confirm', '2', '--detach', '--account', 'other'])).code).toBe(0);
+  const seen = await run(['--confirm', '999', '--detach'], env);
+  expect(seen.stderr).toMatch(/the last line has no newline: if the file was cut off[\s\S]*expected 2/);
 });
 
 test.each([

@@ -32,7 +32,7 @@ const header = 'id,owner,outcome,status,attempts,settled_at,code,excerpt';
 describe('a report that is joined', () => {
   test('keeps each line of the list as it is, with its outcome behind it', async ({ onTestFinished }) => {
     const odd = 'id;owner;note\r\na-1;ann;"x ""y"";\r\nz"\r\n\r\na-2; bob;\r\na-2;bob;\r\na/7;eve;é\r\na-3;;\r\na-4;;';
-    const flags = ['--delimiter', ';', '--protect', 'keep.txt'];
+    const flags = ['--delimiter', ';', '--protect', 'keep.txt', '--allow-open-end'];
     const { joined } = await openJoin(onTestFinished, { 'odd.csv': odd }, ...flags);
     const { code, stdout } = await joined('--delimiter', ';');
     expect([code, plain(stdout).split('\r\n')]).toEqual([

@@ -225,7 +225,7 @@ describe('before anything is sent', () => {
     const env = { EXPUNGE_TOKEN: '', REDIS_URL: 'redis://127.0.0.1:1' };
     const args = ['dry.csv', ...views.filter((word) => word !== '--yes'), '--dry-run', '--protect', 'others.txt'];
     const { code, stdout, stderr } = await harness.run(args, { env });
-    expect(code).toBe(0);
+    expect(code).toBe(3);
     expect(stderr).toMatch(
       /3 rows → 1 view to delete · 1 duplicate · 1 rejected[\s\S]*2 ids read, none[\s\S]*Dry run: nothing was sent\./,
     );

@@ -214,7 +214,7 @@ describe.each(cases)('%s', (_, { file, text, says, flags, more = [] }) => {
     if (posted.body.next?.includes(flags?.[0] ?? '?'))
       expect(posted.body.fields).toEqual(expect.arrayContaining(fields));
     if (flags === null) return;
-    expect(await plan(withFlags)).toMatchObject({ code: 0 });
+    expect(await plan(withFlags)).toMatchObject({ code: flags.includes('--expect-rejected') ? 3 : 0 });
     const accepted = await send(withFlags);
     expect(accepted.stderr).toMatch(/not confirmed|expected \d+|of 0 ids|--confirm/);
     expect(accepted.stderr).not.toMatch(says);
@@ -283,13 +283,15 @@ describe('a list whose last id may be cut off', () => {
     expect([whole.code, whole.stderr]).toEqual([2, expect.stringContaining('expected 2')]);
   });
 
-  test('is refused by the API where its caller says that a program wrote it', async () => {
+  test('is refused by the API, unless its caller says that it is whole', async () => {
     const query = `/plans?target=${api.harness.target.fp}&resource=annotations`;
     const post = (more: string, raw: string) =>
       api.call('operate', query + more, { method: 'POST', raw, headers: { 'content-type': 'text/plain' } });
-    expect((await post('&piped=true', 'c-1\nc-22')).body).toMatchObject({ status: 422, code: 'usage' });
-    expect((await post('&piped=true', 'c-1\nc-22\n')).body).toMatchObject({ confirm: 2 });
-    expect((await post('', 'c-1\nc-22')).body).toMatchObject({ confirm: 2 }); // its plan shows it
+    for (const more of ['', '&piped=true']) {
+      expect((await post(more, 'c-1\nc-22')).body).toMatchObject({ status: 422, fields: ['allow_open_end'] });
+      expect((await post(more, 'c-1\nc-22\n')).body).toMatchObject({ confirm: 2 });
+      expect((await post(`${more}&allow_open_end=true`, 'c-1\nc-22')).body).toMatchObject({ confirm: 2 });
+    }
   });
 
   test('is refused in an occurrence', async () => {

@@ -157,7 +157,7 @@ describe('run --detach with --server', () => {
     expect(foreground).toMatchObject({ code: 2, stderr: expect.stringContaining('add --detach') });
     const away = { ...env, EXPUNGE_SERVER: 'http://127.0.0.1:1' };
     const dry = await harness.expunge([run, file, ...resource, '--dry-run'], { env: away });
-    expect(dry).toMatchObject({ code: 0, stdout: expect.stringContaining('30 annotations to delete') });
+    expect(dry).toMatchObject({ code: 3, stdout: expect.stringContaining('30 annotations to delete') });
     expect(await harness.runs()).toEqual([]);
   });
 

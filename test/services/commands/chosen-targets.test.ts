@@ -191,7 +191,11 @@ describe('a protected target', () => {
 
     const query = new URLSearchParams({ target: harness.target.fp, resource: 'annotations' });
     const headers = { 'content-type': 'text/plain' };
-    const { body: plan } = await call('operate', `/plans?${query}`, { method: 'POST', raw: ids.join('\n'), headers });
+    const { body: plan } = await call('operate', `/plans?${query}`, {
+      method: 'POST',
+      raw: `${ids.join('\n')}\n`,
+      headers,
+    });
     expect(plan).toMatchObject({ protected_host: host });
     const apply = (key: string, more: object) =>
       call('operate', `/plans/${plan.plan}/apply`, {

@@ -269,17 +269,18 @@ const cases: Case[] = [
   row('input/check-text.ts', /holds NUL/, { 'ids.txt': `${ids.join('\0')}\0` }, notes, thenNamed),
   row('input/check-text.ts', /holds NUL/, { 'ids.txt': '7\x008\x009\0' }, notes, thenNamed),
   row(
-    'input/check-text.ts',
+    'input/read-rows.ts',
     /has no newline/,
     { "a'1.txt": ids[0]!, 'b.txt': lines },
     notes,
     /end the line: (echo >> .*)$/m,
     { isCommand: true, sends: 3 },
   ),
-  row('input/check-text.ts', /has no newline/, { 'a.txt.gz': gzipSync(ids[0]!), 'b.txt': lines }, notes, thenNamed, {
+  row('input/read-rows.ts', /has no newline/, { 'a.txt.gz': gzipSync(ids[0]!), 'b.txt': lines }, notes, thenNamed, {
     sends: 3,
   }),
-  row('input/check-text.ts', /has no newline: the program/, {}, ['-', ...notes], /set -o pipefail()/, {
+  row('input/read-rows.ts', /has no newline/, { 'ids.txt': lines.trimEnd() }, notes, /(--allow-open-end)/),
+  row('input/read-rows.ts', /has no newline: the program/, {}, ['-', ...notes], /set -o pipefail()/, {
     stdin: 'a-1',
     sends: null,
   }),
@@ -376,6 +377,38 @@ const cases: Case[] = [
     { 'ids.txt': lines, 'keep.txt': 'b\n' },
     [...notes, '--protect', 'keep.txt'],
     /(--expect-unprotected)/,
+  ),
+  row(
+    'operations/plan-list.ts',
+    /1 of the 2 protected ids matches no row/,
+    { 'ids.txt': lines, 'keep.txt': `${ids[0]}\nb\n` },
+    [...notes, '--protect', 'keep.txt'],
+    /(--expect-unprotected)/,
+    { sends: 2 },
+  ),
+  row(
+    'operations/plan-list.ts',
+    /--expect-protected is 2/,
+    { 'ids.txt': lines, 'keep.txt': `${ids[0]}\n` },
+    [...notes, '--protect', 'keep.txt', '--expect-protected', '2'],
+    /(--expect-protected 1)/,
+    { sends: 2 },
+  ),
+  row(
+    'operations/plan-list.ts',
+    /1 id does not look like the others/,
+    { 'ids.txt': `${Array.from({ length: 30 }, (_, n) => `a-${n}\n`).join('')}Total\n` },
+    notes,
+    /(--allow-mixed-ids)/,
+    { sends: 31 },
+  ),
+  row(
+    'operations/plan-list.ts',
+    /1 id does not look like the others/,
+    { 'ids.txt': `${Array.from({ length: 30 }, (_, n) => `${100 + n}\n`).join('')}Total\n` },
+    notes,
+    /(--id-pattern '[^']+')/,
+    { sends: 30 },
   ),
   rejected(
     'unsafe_character',
@@ -520,8 +553,9 @@ describe('what a refusal advises leads on:', () => {
     const replaced = [...given.without, ...(named === '' ? [] : args.slice(0, 1))];
     const flags = ['--dry-run', '--json'];
     const mended = await run([...args.filter((arg) => !replaced.includes(arg)), ...added, ...flags], { input });
-    const { annotations, views } = JSON.parse(mended.stdout);
-    expect([mended.code, annotations + views], mended.stderr).toEqual([0, sends]);
+    const { annotations, views, rejected } = JSON.parse(mended.stdout);
+    const code = rejected > 0 ? 3 : 0;
+    expect([mended.code, annotations + views], mended.stderr).toEqual([code, sends]);
   });
 });
 
@@ -542,7 +576,6 @@ describe('the table has a row for', () => {
     'input/spool.ts': 1,
     'input/with-list.ts': 1,
     'input/open-inputs.ts': 1,
-    'input/check-text.ts': 0,
   };
 
   test.each(paths)('each error of %s', (path) => {

@@ -46,6 +46,12 @@ const effects: Record<
   allowDamagedNumbers: { settings: { allowDamagedNumbers: 'true' }, list: '12.0\na\n', ids: 2 },
   idPattern: { settings: { idPattern: '[a-z]' }, list: 'a\nb\nc1\n', ids: 2 },
   allowMixedIds: { settings: { allowMixedIds: 'true' }, list: `${numbers(30)}Total\n`, ids: 31, run: { ids: 31 } },
+  expectProtected: {
+    settings: { expectProtected: '2', protect: 'never.txt' },
+    list: 'a\nb\nc\n',
+    ids: 1,
+    run: { ids: 1 },
+  },
   allowOpenEnd: { settings: { allowOpenEnd: 'true' }, list: 'a\nb', ids: 2 },
   protectColumn: { settings: { protectColumn: 'key' }, list: 'a\n', ids: 1, run: { ids: 1 } },
   expectUnprotected: {

@@ -55,7 +55,7 @@ describe('a list of a configured resource', () => {
       const misses = new NearMisses();
       misses.protect(id);
       misses.compare('1201');
-      expect(misses.found).toContain('is written "1201" in the list');
+      expect(misses.find(false)).toContain('is written "1201" in the list');
     },
   );
 });

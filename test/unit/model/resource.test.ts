@@ -17,10 +17,16 @@ const oneOfEach = perResource(() => 1);
 const expectCount = (ids: typeof oneOfEach, number: number) =>
   checkList(
     {
-      config: { expectCount: `${number}`, maxDeletes: undefined, allowEmpty: false, expectUnprotected: false },
+      config: {
+        expectProtected: undefined,
+        expectCount: `${number}`,
+        maxDeletes: undefined,
+        allowEmpty: false,
+        expectUnprotected: false,
+      },
       options: {},
     },
-    { rows: sumIds(ids), ids, files: [], nearMiss: null },
+    { rows: sumIds(ids), ids, files: [], nearMiss: null, protected: 0 },
   );
 
 describe.each(resources)('%s', (resource) => {

@@ -11,6 +11,8 @@ const list = {
   protectedList: null as ProtectedList | null,
   nearMiss: null as string | null,
   protected: 0,
+  unmatched: 0,
+  limited: false,
   shapes: noShapes as ShapeProfile,
   left: 0,
   sends: 50,
@@ -44,6 +46,7 @@ describe('the guards of a schedule', () => {
       shapes: [shape, { ...shape, count: 1, like: 'Total', line: 50, isOdd: true }],
       odd: 1,
       pattern: '[0-9]{4}',
+      length: null,
     };
     expect(refused({ shapes })).toMatchObject({
       guard: 'odd_ids',

@@ -30,6 +30,7 @@ const samples: Record<SettingName, string> = {
   protectColumn: 'key',
   expectUnprotected: 'true',
   idPattern: '[0-9]+',
+  expectProtected: '3',
   allowMixedIds: 'true',
   allowOpenEnd: 'true',
   allowInvisible: 'true',
