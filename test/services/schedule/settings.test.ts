@@ -242,12 +242,12 @@ describe.concurrent('the protected ids of a schedule', () => {
     await harness.at(one);
     await harness.finish((await harness.schedule()).lastRun);
     writeProtected(harness, ['v-3', 'v-7', 'w-9']);
-    harness.list(someIds('w', 30));
+    harness.list(['v-3', 'v-7', ...someIds('w', 30)]);
     const change = 'the protected ids have changed: 2 before, 3 now';
-    expect(await dryRun(harness.work, 'nightly', stop())).toMatchObject({ change, protectedRows: 1, refusal: null });
+    expect(await dryRun(harness.work, 'nightly', stop())).toMatchObject({ change, protectedRows: 3, refusal: null });
     await harness.at(two);
     expect((await harness.history())[0]).toMatchObject({ outcome: 'started', reason: change });
-    expect((await harness.runs()).at(-1)!.counts.protected).toBe(1);
+    expect((await harness.runs()).at(-1)!.counts.protected).toBe(3);
     expect(harness.told.join('\n')).toContain(change);
     await harness.finish((await harness.schedule()).lastRun);
     expect(await dryRun(harness.work, 'nightly', stop())).toMatchObject({ change: '' });
