@@ -30,11 +30,11 @@ const maxShown = 12;
 /**
  * Judges what the ids of one resource look like. A list has a clear shape if nearly all ids have the same kinds of characters, among them digits, or
  * the same length. Then those are odd that hold a kind which is rare in the list, lack a mark that nearly all have, or have another length although
- * all are long and equally long. Nearly all: 99 %, or all but one. Pure. `others`: the number of ids whose shape was not counted.
+ * all are long and equally long. Nearly all: 99 %, or in a short list all but three, or all but one of twenty. Pure. `others`: the number of ids whose shape was not counted.
  */
 export function judgeShapes(counted: readonly CountedShape[], others: number, files: readonly string[]): ShapeProfile {
   const ids = others + sum(counted);
-  const nearlyAll = ids - Math.max(1, Math.floor(ids / 100));
+  const nearlyAll = ids - Math.max(1, Math.min(3, Math.floor(ids / 20)), Math.floor(ids / 100));
   const having = (kind: number) => sum(counted.filter(({ kinds }) => (kinds >> kind) & 1));
   const kinds = kindsOfCharacters.map((_, kind) => ({ bit: 1 << kind, isMark: kind > 2, ids: having(kind) }));
   const rare = bits(kinds.filter((kind) => kind.ids <= ids - nearlyAll));
@@ -45,12 +45,10 @@ export function judgeShapes(counted: readonly CountedShape[], others: number, fi
     (alike !== null && (alike & 1) === 1 && ids >= minAlike) ||
     (length !== null && length >= minFixedLength / 2 && ids >= minEqualLength);
   const isFixed = isClear && length !== null && length >= minFixedLength;
-  const frames = new Set(counted.filter((shape) => shape.length === length).map(({ id }) => frameOf(id)));
-  const isOdd = (shape: CountedShape) =>
-    isClear &&
-    ((shape.kinds & rare) !== 0 ||
-      (shape.kinds & needed) !== needed ||
-      (isFixed && shape.length !== length && !frames.has(frameOf(shape.id))));
+  const isUnlike = (shape: CountedShape) =>
+    (shape.kinds & rare) !== 0 || (shape.kinds & needed) !== needed || (isFixed && shape.length !== length);
+  const frames = new Set(counted.filter((shape) => !isUnlike(shape)).map(({ id }) => frameOf(id)));
+  const isOdd = (shape: CountedShape) => isClear && isUnlike(shape) && !frames.has(frameOf(shape.id));
   const odd = counted.filter(isOdd);
   const usual = counted.filter((shape) => !isOdd(shape));
   const shapes = [
@@ -125,9 +123,18 @@ function commonest(counted: readonly CountedShape[], field: 'length' | 'kinds', 
   return [...byValue].find(([, ids]) => ids >= nearlyAll)?.[0] ?? null;
 }
 
-/** An id with its words and numbers as one character each: a number with one more digit has the same frame. */
-function frameOf(id: string): string {
-  return id.replace(/[1-9]\d*/g, '1').replace(/\p{L}+/gu, 'a');
+/** An id with each word and number as one character: a number that has grown has the same frame, also within base64. */
+export function frameOf(id: string): string {
+  return decoded(id)
+    .replace(/\d+/g, '1')
+    .replace(/\p{L}+/gu, 'a');
+}
+
+/** The text that base64 holds, as in the ids of GraphQL; any other id as it is. */
+function decoded(id: string): string {
+  if (!/^[\w+/-]{8,}={0,2}$/.test(id)) return id;
+  const text = Buffer.from(id, 'base64').toString('latin1');
+  return /^[ -~]+$/.test(text) ? text : id;
 }
 
 /** One shape for all with the same key, the most frequent first. */

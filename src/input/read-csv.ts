@@ -3,6 +3,7 @@ import type { Row } from '../model/row.ts';
 import { suggest } from '../model/suggest.ts';
 import { peek, resume } from './decompress.ts';
 import { typedDelimiter } from './header.ts';
+import { frameOf } from './id-shapes.ts';
 import { inputError, shown } from './input-error.ts';
 import {
   columnSetting,
@@ -140,18 +141,10 @@ type Header = { line: number; name: string };
 
 /** Throws USAGE if the header of the ids looks like the first of them: then it is an id, and would not be sent. */
 function refuseIdAsHeader(name: string, { line, name: column }: Header, first: string, options: InputOptions): void {
-  if (options.allowColumnNames || !/\d/.test(column) || frameOf(column) !== frameOf(first)) return;
+  if (options.allowColumnNames || !/\d/.test(column) || frameOf(column.trim()) !== frameOf(first.trim())) return;
   const message = `the header ${shown(column)} looks like an id, as ${shown(first)} below it; nothing was sent`;
   const next = 'if the first line holds an id, put the ids first and add --no-header; if not: --allow-column-names';
   throw inputError(name, line, message, next);
-}
-
-/** A text with its words and numbers as one character each. */
-function frameOf(text: string): string {
-  return text
-    .trim()
-    .replace(/\d+/g, '1')
-    .replace(/\p{L}+/gu, 'a');
 }
 
 function openParser(

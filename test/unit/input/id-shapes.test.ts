@@ -36,6 +36,12 @@ describe('honest lists have no odd id', () => {
     ['object ids', many(5_000, hex(24))],
     ['base64 with its marks', many(300, base64(16))],
     ['base64 of several lengths', many(300, (i) => base64(10 + (i % 3))(i))],
+    [
+      'base64 of a text with a number',
+      many(1_500, (i) => Buffer.from(`gid://shop/Product/${9_500 + i}`).toString('base64')),
+    ],
+    ['numbers of negative and positive sign', many(300, (i) => String(i - 150))],
+    ['names with a date', many(30, (i) => `job-2026-${String((i % 12) + 1).padStart(2, '0')}-05-${i * 40}`)],
     ['nanoids', many(2_000, url64(21))],
     ['short random ids', many(2_000, url64(6))],
     ['ids with a prefix', many(2_000, (i) => `cus_${url64(14)(i).replaceAll(/[-_]/g, 'x')}`)],
@@ -70,6 +76,7 @@ describe('a few ids that look unlike all others are odd', () => {
     ['a number with its unit', many(200, (i) => String(i)), ['7 rows']],
     ['a number in a formula', many(200, (i) => String(i)), ['="0009"']],
     ['another name among names with numbers', many(200, (i) => `a-${i}`), ['null']],
+    ['several of a short list', uuids, ['ann 3f2a', 'Total', '2 Row(s) produced.']],
     ['one of a short list', many(20, uuid), ['(20 rows affected)']],
     ['text among ids of one length', many(200, url64(21)), ['System.Object[]']],
   ])('%s', (_, usual, odd) => {
