@@ -4,13 +4,22 @@ import { isNameOf, resources } from '../model/resource.ts';
 
 /**
  * Finds the column that could hold the ids in place of `id`: it is named like the resource, is the `id` of another list that was joined, or has a
- * partner that names the kind of each row's object; undefined if there is none.
+ * partner that names the kind of each row's object; undefined if there is none. `object_id` has any kind as its partner.
  */
 export function findRival(names: readonly string[], resource: string | null): string | undefined {
   const named = names.find((name) => isNamedLike(name, resource) || joinedId.test(name.trim()));
   if (named !== undefined) return named;
-  const kinds = names.map((name) => ownerIn(name, kindOfOwner)).filter((owner) => owner !== null);
-  return names.find((name) => kinds.includes(ownerIn(name, idOfOwner) ?? ''));
+  const kinds = names.map(kindIn).filter((owner) => owner !== null);
+  return names.find((name) => {
+    const owner = ownerIn(name, idOfOwner);
+    return owner !== null && (kinds.includes(owner) || (kinds.length > 0 && kindWord.test(owner)));
+  });
+}
+
+/** What a column names the kind of, or refers to it by an id: `owner` for owner_type and owner_type_id, '' for type; null for other columns. */
+function kindIn(name: string): string | null {
+  const kind = ownerIn(name, idOfOwner) ?? name.trim();
+  return ownerIn(kind, kindOfOwner) ?? (kindWord.test(name.trim()) ? '' : null);
 }
 
 /** Whether a column is named like the resource, or like any resource if none is given: annotation_id, AnnotationId, id_view, view-uuid, view_key. */
@@ -29,8 +38,9 @@ export function isOfResource(value: Record<string, unknown>, resource: string | 
 /** What programs call the second `id` when they join two lists: id_2, id.1, id2, id_x, id:1. */
 const joinedId = /^id(?:[^a-z0-9]+(?:[a-z]|\d+)[^a-z0-9]*|\d+)$/i;
 
-const kindWord = /^(?:type|kind|class|object|resource)$/i;
-const kindOfOwner = aroundOwner('type|kind|class');
+const kindWords = 'type|kind|class|model|object|resource';
+const kindWord = new RegExp(`^(?:${kindWords})$`, 'i');
+const kindOfOwner = aroundOwner(kindWords);
 const idOfOwner = aroundOwner('(?:id|uuid|guid)s?|key');
 
 /** An expression for a word before or after the name of what it is about: owner_type, ownerType, type_owner. */

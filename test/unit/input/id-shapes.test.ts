@@ -43,6 +43,7 @@ describe('honest lists have no odd id', () => {
     ['numbers of negative and positive sign', many(300, (i) => String(i - 150))],
     ['names with a date', many(30, (i) => `job-2026-${String((i % 12) + 1).padStart(2, '0')}-05-${i * 40}`)],
     ['nanoids', many(2_000, url64(21))],
+    ['few nanoids', many(25, url64(21))],
     ['short random ids', many(2_000, url64(6))],
     ['ids with a prefix', many(2_000, (i) => `cus_${url64(14)(i).replaceAll(/[-_]/g, 'x')}`)],
     ['words', many(500, (i) => `${word(i)}-${word(i + 1_000)}`)],
@@ -77,6 +78,9 @@ describe('a few ids that look unlike all others are odd', () => {
     ['a number in a formula', many(200, (i) => String(i)), ['="0009"']],
     ['another name among names with numbers', many(200, (i) => `a-${i}`), ['null']],
     ['several of a short list', uuids, ['ann 3f2a', 'Total', '2 Row(s) produced.']],
+    ['words among few ids', many(60, uuid), ['annotation', 'View']],
+    ['numbers among few ids', many(60, hex(24)), ['17', 'page-2']],
+    ['words among few numbers', many(60, (i) => String(7 * i)), ['annotation', 'View', 'ann.b']],
     ['one of a short list', many(20, uuid), ['(20 rows affected)']],
     ['text among ids of one length', many(200, url64(21)), ['System.Object[]']],
   ])('%s', (_, usual, odd) => {

@@ -32,6 +32,11 @@ describe('a row about an object, which has an id of its own,', () => {
     ['id,item_type,item_id,whodunnit\n501,View,7,3\n', 'item_id'],
     ['id,objectId,action,objectType\n501,7,x,view\n', 'objectId'],
     ['id,type_objet,id_objet\n501,vue,7\n', 'id_objet'],
+    ['id,content_type,object_id\n501,view,7\n', 'object_id'],
+    ['id,object_id,title,content_type_id\n501,7,x,12\n', 'object_id'],
+    ['id,resource,resourceId\n501,views,7\n', 'resourceId'],
+    ['id,model,res_model,res_id\n501,x,view,7\n', 'res_id'],
+    ['id,owner_id,owner_resource\n501,7,view\n', 'owner_id'],
     ['id,Resource Type,Resource ID\n501,views,7\n', 'Resource ID'],
     ['id,id_view,name\n501,7,x\n', 'id_view'],
     ['id,idView\n501,7\n', 'idView'],
@@ -64,6 +69,8 @@ describe('a row about an object, which has an id of its own,', () => {
     'id,owner_id,created_type\nv1,7,x\n',
     'id,identity,idea,paid,video_id\nv1,7,x,y,z\n',
     'id,owner_type\nv1,User\n',
+    'id,content_type,parent_id\nv1,image/png,7\n',
+    'id,object_id\nv1,7\n',
   ])('is not seen in other columns: %j', async (text) => {
     expect(brief(await read('x.csv', text, { resource: 'views' }))).toEqual(['v1']);
   });
