@@ -1,8 +1,8 @@
 import { isDigit } from '../model/check-id.ts';
-import { namePatterns } from '../model/resource.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import { adviceToSplit } from './convert-advice.ts';
 import { inputError, shown } from './input-error.ts';
+import { isNamedLike } from './rivals.ts';
 
 /** The facts of a list that concern its headers. `firstRow`: whether its first row may be an unexpected header. */
 export type HeaderRules = { name: string; column: string; allowColumnNames: boolean; firstRow: boolean };
@@ -15,7 +15,6 @@ export class HeaderCheck {
   readonly #rules: HeaderRules;
   readonly #header: readonly string[];
   readonly #sorted: string;
-  readonly #usualName = usualName();
   readonly #lengths: Uint8Array; // 1 for each length that a cell of the header has
   #isFirst: boolean;
 
@@ -56,12 +55,7 @@ export class HeaderCheck {
 
   #nameIn(row: readonly string[]): string | undefined {
     if (this.#isHeader(row)) return undefined;
-    return columnNameIn(row, (cell) => isSame(cell, this.#rules.column) || this.#isUsualName(cell));
-  }
-
-  /** Whether a later row is the name of an id. Only usual words count: among ten million random ids without a digit, some end like a name. */
-  #isUsualName(cell: string): boolean {
-    return cell.length <= 64 && this.#usualName.test(cell.trim());
+    return columnNameIn(row, (cell) => isSame(cell, this.#rules.column) || isUsualName(cell));
   }
 
   #refuseFirst(line: number, id: string, cells: readonly string[] | string): void {
@@ -151,19 +145,15 @@ function isColumnName(cell: string): boolean {
   return idWord.test(cell.trim()) || camelCase.test(cell.trim());
 }
 
+/** Whether a later row is the name of an id. Only usual ones count: among ten million random ids without a digit, some end like a name. */
+function isUsualName(cell: string): boolean {
+  return cell.length <= 64 && (idAlone.test(cell.trim()) || isNamedLike(cell, null));
+}
+
 const idWord = /^(?:\D*[_ .-])?(?:id|uuid|guid)s?$/i;
 const camelCase = /^\D*[a-z](?:Id|ID|Uuid|UUID|Guid|GUID)s?$/;
 
-const usualWords = [
-  ...['object', 'item', 'entity', 'record', 'row', 'resource', 'user', 'account', 'external', 'internal', 'legacy'],
-  ...['old', 'new', 'source', 'target', 'parent', 'dashboard', 'chart', 'the', 'unique', 'primary', 'document', 'doc'],
-];
-
-/** An expression for the name of an id. */
-function usualName(): RegExp {
-  const words = [...namePatterns(), ...usualWords];
-  return new RegExp(`^_?(?:(?:${words.join('|')})[ _.-]?){0,3}(?:id|uuid|guid)s?$`, 'i');
-}
+const idAlone = /^_?(?:id|uuid|guid)s?$/i;
 
 const digit = /\d/;
 
