@@ -1,6 +1,7 @@
 import { isNameOf, resources } from '../model/resource.ts';
 import type { Row } from '../model/row.ts';
 import { hasKeyTwice } from '../strict-json.ts';
+import { ArraySplitter } from './array-splitter.ts';
 import { inputError, shown } from './input-error.ts';
 import { columnSetting, defaultColumn, type InputOptions, idColumn, type RowMaker } from './input-options.ts';
 import { fieldsOf, isObject, pathToId, valuesAt } from './json-path.ts';
@@ -21,10 +22,12 @@ export function rowsOfRecord(place: Place, value: unknown, fields: Fields, make:
   const { name, line, text } = place;
   if (typeof value === 'string') return [make.row(line, value, undefined)];
   if (typeof value === 'number') return [rowOfNumber(line, text.trim(), undefined, make)];
-  if (Array.isArray(value) && value.length > 0 && value.every(isObject))
-    return value.flatMap((one) =>
-      rowsOfRecord({ ...place, text: JSON.stringify(one) }, one, fields, make, isFirst && one === value[0]),
-    );
+  if (Array.isArray(value) && value.length > 0 && value.every(isObject)) {
+    const texts = [...new ArraySplitter(name).split(text)]; // as written: with each key, and numbers that lose digits
+    return value.flatMap((one, n) => {
+      return rowsOfRecord({ ...place, text: texts[n]!.trim() }, one, fields, make, isFirst && n === 0);
+    });
+  }
   if (!isObject(value)) return [make.rejected(line, text, 'not_a_string')];
   const { rival, kindColumn: ownKind } = meaningOf(value, fields);
   if (fields.column === null) {
@@ -109,7 +112,7 @@ function refuseAmbiguousField(
   fields: Fields,
 ): void {
   if (!Object.hasOwn(record, defaultColumn)) return;
-  const rival = likeId ?? objectWithId(record, fields);
+  const rival = likeId ?? objectWithId(record, fields.resource);
   if (rival !== undefined) throw ambiguous(name, line, rival, fields);
 }
 
@@ -138,18 +141,27 @@ function hasFields(record: Record<string, unknown>, names: readonly string[]): b
   return n === names.length;
 }
 
-/** The path to the id of an object within the record that may be the one that is meant. */
-function objectWithId(record: Record<string, unknown>, { resource }: Fields): string | undefined {
+/**
+ * The path to the id of an object within the record that may be the one that is meant. It can lie deeper, as in the events that a webhook gets, unless
+ * the record itself says that it is of the resource: then it has relations to others.
+ */
+function objectWithId(record: Record<string, unknown>, resource: Fields['resource'], depth = 0): string | undefined {
   for (const field in record) {
     const value = record[field];
     const one: unknown = Array.isArray(value) ? value[0] : value;
-    if (!isObject(one) || !Object.hasOwn(one, defaultColumn)) continue;
+    if (!isObject(one)) continue;
     const kinds = resource === null ? resources : [resource];
-    const isNamed = envelopes.has(field.toLowerCase()) || kinds.some((kind) => isNameOf(field, kind));
-    if (isNamed || isOfResource(one, resource)) return `${field}.${defaultColumn}`;
+    const isNamed = (depth === 0 && envelopes.has(field.toLowerCase())) || kinds.some((kind) => isNameOf(field, kind));
+    if (Object.hasOwn(one, defaultColumn) && (isNamed || isOfResource(one, resource)))
+      return `${field}.${defaultColumn}`;
+    const isDeep = depth < maxDepth && (depth > 0 || !isOfResource(record, resource));
+    const deeper = isDeep ? objectWithId(one, resource, depth + 1) : undefined;
+    if (deeper !== undefined) return `${field}.${deeper}`;
   }
   return undefined;
 }
+
+const maxDepth = 3;
 
 /** What APIs call the objects of a page. */
 const envelopes = new Set(['data', 'items', 'results', 'records', 'hits']);

@@ -18,8 +18,8 @@ export function findRival(names: readonly string[], resource: string | null): st
 
 /** What a column names the kind of, or refers to it by an id: `owner` for owner_type and owner_type_id, '' for type; null for other columns. */
 function kindIn(name: string): string | null {
-  const kind = ownerIn(name, idOfOwner) ?? name.trim();
-  return ownerIn(kind, kindOfOwner) ?? (kindWord.test(name.trim()) ? '' : null);
+  const kind = ownerIn(name, idOfOwner) ?? name;
+  return ownerIn(kind, kindOfOwner) ?? (kindWord.test(bare(name)) ? '' : null);
 }
 
 /** Whether a column is named like the resource, or like any resource if none is given: annotation_id, AnnotationId, id_view, view-uuid, view_key. */
@@ -31,7 +31,7 @@ export function isNamedLike(name: string, resource: string | null): boolean {
 /** Whether an object within a record has an id, and says that it is one of the resource. */
 export function isOfResource(value: Record<string, unknown>, resource: string | null): boolean {
   const kinds = resource === null ? resources : [resource];
-  const says = Object.keys(value).filter((name) => kindWord.test(name) || ownerIn(name, kindOfOwner) !== null);
+  const says = Object.keys(value).filter((name) => kindWord.test(bare(name)) || ownerIn(name, kindOfOwner) !== null);
   return says.some((name) => kinds.some((kind) => isNameOf(String(value[name]), kind)));
 }
 
@@ -50,7 +50,12 @@ function aroundOwner(words: string): RegExp {
 
 /** The letters of what a column with such a word is about; null for other columns. */
 function ownerIn(name: string, word: RegExp): string | null {
-  const found = word.exec(name.trim());
+  const found = word.exec(bare(name));
   const owner = found?.[1] ?? found?.[2];
   return owner === undefined ? null : owner.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
+}
+
+/** A name without what marks the ones that a program adds: `__typename`, `@type`. */
+function bare(name: string): string {
+  return name.trim().replace(/^[_@$]+/, '');
 }

@@ -69,6 +69,16 @@ test('takes the objects of pages in an array, and no list of texts', async () =>
   ]);
 });
 
+test('takes the objects of a page as they are written', async () => {
+  const page = '[[{"id":"a","id":"b"}, {"id":1.0},{"id":2}, {"id":12345678901234567}]]';
+  expect(brief(await collect([inputOf('x.json', page)]))).toEqual([
+    '{"id":"a","id":"b"} duplicate_key',
+    '1.0 unsafe_number',
+    '2',
+    '12345678901234567 unsafe_number',
+  ]);
+});
+
 test('numbers lines past blank ones', async () => {
   const rows = await collect([inputOf('x.jsonl', '{"id":"a"}\r\n\r\n  \n{"id":"b"}')]);
   expect(rows.map((row) => row.line)).toEqual([1, 4]);

@@ -84,6 +84,9 @@ describe('an object around the ids', () => {
     ['x.ndjson', '{"id":501,"target":{"type":"annotation","id":1201}}\n', 'target'],
     ['x.ndjson', '{"id":501,"subject":{"id":1201,"kind":"Annotation"}}\n', 'subject'],
     ['x.ndjson', '{"id":"501","object":{"id":1201,"object":"annotation"}}\n', 'object'],
+    ['x.ndjson', '{"id":"501","node":{"__typename":"Annotation","id":1201}}\n', 'node'],
+    ['x.ndjson', '{"id":"e1","object":"event","data":{"object":{"id":1201,"object":"annotation"}}}\n', 'data.object'],
+    ['x.ndjson', '{"id":"501","payload":{"user":{"id":3},"annotation":{"id":1201}}}\n', 'payload.annotation'],
   ])('refuses %s: %j', async (name, text, field) => {
     await expect(read(name, text)).rejects.toMatchObject({
       message: expect.stringContaining(`:1: both "id" and "${field}.id" could hold the ids`),
@@ -95,9 +98,13 @@ describe('an object around the ids', () => {
   });
 
   test('is not seen in an object that names others', async () => {
-    const text =
-      '{"id":"a1","author":{"id":5,"type":"User"},"tags":[{"id":1}],"view":{"id":"v1"},"data":{"x":1}}\n{"id":"a2","data":[]}\n';
-    expect(brief(await read('x.ndjson', text))).toEqual(['a1', 'a2']);
+    const texts = [
+      '{"id":"a1","author":{"id":5,"type":"User"},"tags":[{"id":1}],"view":{"id":"v1"},"data":{"x":1}}',
+      '{"id":"a2","data":[]}',
+      '{"id":"a3","team":{"data":{"type":"team","id":7}},"view":{"items":[{"id":8}]}}',
+      '{"id":"a4","type":"annotations","relationships":{"parent":{"data":{"type":"annotations","id":"a1"}}}}',
+    ];
+    expect(brief(await read('x.ndjson', `${texts.join('\n')}\n`))).toEqual(['a1', 'a2', 'a3', 'a4']);
   });
 });
 
