@@ -29,7 +29,7 @@ describe.concurrent('expunge rate', () => {
     expect(audit[0]).toMatchObject({
       action: 'rate',
       by: 'operator',
-      who: expect.stringContaining('@'),
+      who: expect.stringContaining(' at '),
       reason: 'too slow',
       at: expect.any(Number),
       from: '400/s',
