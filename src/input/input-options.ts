@@ -165,6 +165,8 @@ export type RowMaker = {
    * `cells`: the cells of a table's row, or the text of a line.
    */
   row(line: number, id: string, kind: unknown, cells?: readonly string[] | string, kindColumn?: string): Row;
+  /** Notes that an id was written as a number without quotes, of more digits than a double holds. */
+  bareNumber(line: number, id: string): void;
   /** Makes a row that the format makes unusable. */
   rejected(line: number, id: string, reject: RejectCode): Row;
   /** Ends the file. Call it after the last row. Throws USAGE if the ids as a whole look damaged. */
@@ -195,6 +197,7 @@ export function rowMaker(facts: FileFacts, options: InputOptions, header: readon
       const reject = resource === null ? rejectOfKind(kind) : rejectOf(id, format, options);
       return { file, line, resource, id, reject };
     },
+    bareNumber: (line, id) => numbers.addBare(line, id),
     rejected: (line, id, reject) => ({ file, line, resource: options.resource, id, reject }),
     end: () => {
       if (!options.allowDamagedNumbers) numbers.refuse(name);

@@ -85,12 +85,11 @@ function parseWithSources(text: string): unknown {
   return JSON.parse(text, revive as Parameters<typeof JSON.parse>[1]);
 }
 
-/** Makes a row from a number. It is an id only if it was written as the whole number it is: 1e3, 1.0 and numbers above 2^53 have lost their text. */
+/** Makes a row from a number. It is an id only if it was written as the whole number it is: 1e3 and 1.0 have lost their text. */
 function rowOfNumber(line: number, source: string, of: Kind | undefined, make: RowMaker): Row {
-  const isExact = Number.isSafeInteger(Number(source)) && String(Number(source)) === source;
-  return isExact
-    ? make.row(line, source, of?.kind, source, of?.kindColumn)
-    : make.rejected(line, source, 'unsafe_number');
+  if (!/^(?:0|-?[1-9]\d*)$/.test(source)) return make.rejected(line, source, 'unsafe_number');
+  if (!Number.isSafeInteger(Number(source))) make.bareNumber(line, source);
+  return make.row(line, source, of?.kind, source, of?.kindColumn);
 }
 
 /** Throws for an object without an id of its own that has one deeper in it. */

@@ -26,6 +26,14 @@ export class RoundedNumbers {
   readonly #exact = newTally();
   readonly #shortest = newTally();
   #first: { line: number; id: string } | null = null;
+  #bare: { line: number; id: string } | null = null;
+  #areDigitsKept = false;
+
+  /** Adds a number without quotes that is too long for a double. One that no double holds shows that its writer keeps all digits. */
+  addBare(line: number, id: string): void {
+    this.#bare ??= { line, id };
+    this.#areDigitsKept ||= !isMultiple(id, distanceOf(Math.abs(Number(id)))) && String(Number(id)) !== id;
+  }
 
   add(line: number, id: string): void {
     if (id.length < minDigits || !isDigit(id, 0) || !isDigit(id, id.length - 1) || !digits.test(id)) return;
@@ -36,8 +44,12 @@ export class RoundedNumbers {
     if (this.#looksLikeDouble(id) || endsInZero) this.#first ??= { line, id };
   }
 
-  /** Throws USAGE if far more ids look rounded than chance explains. Call it at the end of the file. */
+  /**
+   * Throws USAGE if far more ids look rounded than chance explains, or if nothing shows that a writer kept the digits of its numbers. Call it at the
+   * end of the file.
+   */
   refuse(name: string): void {
+    if (this.#bare !== null && !this.#areDigitsKept) throw bareNumber(name, this.#bare);
     const isDamaged = this.#endInZero() || wentThroughDoubles(this.#exact) || wentThroughDoubles(this.#shortest);
     if (this.#first === null || !isDamaged) return;
     const { line, id } = this.#first;
@@ -97,6 +109,11 @@ function distanceOf(double: number): number {
 /** Whether a number is a multiple of a power of two, which only its last digits decide: 10^15 is a multiple of 2^15. */
 function isMultiple(id: string, power: number): boolean {
   return Number(id.slice(-15)) % power === 0;
+}
+
+function bareNumber(name: string, { line, id }: { line: number; id: string }): Error {
+  const message = `the number ${shown(id)} has more digits than most programs keep, and nothing shows that this one kept them; nothing was sent`;
+  return inputError(name, line, message, roundedNext);
 }
 
 const digits = /^\d+$/;

@@ -35,7 +35,7 @@ const rejections = {
   },
   not_a_string: { reason: 'the id is neither text nor a whole number', mend: '' },
   unsafe_number: {
-    reason: 'this number is not written as a whole number, or has more digits than programs keep',
+    reason: 'this number is not written as a whole number',
     mend: 'export the ids as text, in quotes',
   },
   missing_id: {

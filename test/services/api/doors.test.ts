@@ -39,7 +39,7 @@ const rejected: Record<Exclude<RejectCode, 'path_not_stable'>, Omit<Case, 'says'
   too_long: { file: 'too_long.csv', text: csv('a'.repeat(1_025)), flags: allowed },
   spreadsheet_number: { file: 'spreadsheet_number.csv', text: csv('123.0'), flags: ['--allow-damaged-numbers'] },
   not_a_string: { file: 'not_a_string.ndjson', text: ndjson('{"id":true}'), flags: allowed },
-  unsafe_number: { file: 'unsafe_number.ndjson', text: ndjson('{"id":12345678901234567890}'), flags: allowed },
+  unsafe_number: { file: 'unsafe_number.ndjson', text: ndjson('{"id":1.5e3}'), flags: allowed },
   missing_id: { file: 'missing_id.ndjson', text: ndjson('{"name":"a"}'), flags: allowed },
   unknown_resource: {
     file: 'unknown_resource.csv',

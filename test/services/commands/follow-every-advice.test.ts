@@ -309,6 +309,14 @@ const cases: Case[] = [
     notes,
     /(--allow-damaged-numbers)/,
   ),
+  row(
+    'input/rounded-numbers.ts',
+    /has more digits than most programs keep/,
+    { 'ids.ndjson': '1234567890123456800\n' },
+    notes,
+    /(--allow-damaged-numbers)/,
+    { sends: 1 },
+  ),
   row('input/with-list.ts', /neither are/, { 'ids.txt': `${lines}a b\nc d\ne f\n` }, notes, /(--expect-rejected)/),
   row(
     'input/with-list.ts',

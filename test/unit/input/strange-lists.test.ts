@@ -130,11 +130,7 @@ test('a bar in a cell is kept: the exporter did not take it for a separator', as
 
 test('whole numbers are ids, one per line or in an array, as jq writes them', async () => {
   expect(brief(await read('x.ndjson', '1201\n1202\n1e3\n'))).toEqual(['1201', '1202', '1e3 unsafe_number']);
-  expect(brief(await read('x.json', '[1201, 1202,\n9007199254740993]'))).toEqual([
-    '1201',
-    '1202',
-    '9007199254740993 unsafe_number',
-  ]);
+  expect(brief(await read('x.json', '[1201, 1202,\n9007199254740993]'))).toEqual(['1201', '1202', '9007199254740993']);
 });
 
 describe('a column that names both kinds', () => {
