@@ -75,8 +75,12 @@ const words = [
   ...['all', 'bulk', 'batch', 'search', 'delete', 'me', 'self', 'current', 'latest', 'primary'],
 ];
 
-/** No number and the number before all others, as servers read them: 0, 000, +0, 0x0, 0e0, 0.0, -1. A UUID or a hash without a bit, or of all bits. */
-const numbers = ['[+-]?0+(?:[.,]0+)?(?:e[+-]?\\d+)?', '0x0+', '-1', '[0-]{24,}', '[f-]{24,}'];
+/**
+ * No number and the number before all others, as servers read them: 0, 000, +0, 0x0, 0e0, 0.0, -1. 0e12 is none: it can be a random id in hexadecimal
+ * digits. A UUID or a hash without a bit, or of all bits.
+ */
+const zero = '[+-]?(?:0[0_]*(?:[.,]0*)?|[.,]0+)(?:e(?:[+-]\\d+|0))?';
+const numbers = [zero, '[+-]?0x0+', '-0*1(?:[.,]0*)?', '[0-]{24,}', '[f-]{24,}'];
 
 const mark = '[ !-/:-@[-`{-~\u2500-\u257f]';
 const standsForNone = new RegExp(`^[@#_:"'\`([{<]{0,2}(?:${[...words, ...numbers].join('|')})[_"'\`)\\]}>]{0,2}$`, 'i');
