@@ -1,4 +1,4 @@
-import { isNamedLike } from './rivals.ts';
+import { isNamedAs, isNamedLike, isOfResource } from './rivals.ts';
 
 /**
  * The values at a path like `result.id` or `hits.hits._id`, from the outside in; a list on the way stands for each of its elements. A field with this
@@ -19,31 +19,38 @@ export function fieldsOf(record: object, path: string): readonly string[] {
 const maxDepth = 5;
 
 /**
- * The shortest path to a text or a number that is named like an id: `_id.$oid`, `Item.id.S`, `result.id`; null if there is none. `resource`: see
- * `isNamedLike`.
+ * The shortest paths to a text or a number that is named like an id: `_id.$oid`, `Item.id.S`, `result.id`; empty if there is none. If there is an id
+ * of the resource, only the path to that one, so that nobody is led to the id of its author.
  */
-export function pathToId(record: object, resource: string | null): string | null {
-  let level: Found[] = [{ path: [], value: record, isId: false }];
-  while (level.length > 0 && level[0]!.path.length < maxDepth) {
+export function pathsToId(record: object, resource: string | null): string[] {
+  let level: Found[] = [{ path: [], value: record, isId: false, isOfResource: false }];
+  let shortest: Found[] = [];
+  for (let depth = 0; depth < maxDepth; depth++) {
     level = level.flatMap((found) => fieldsIn(found, resource));
-    const id = level.find(({ value, isId }) => isId && isScalar(value));
-    if (id !== undefined) return id.path.join('.');
+    const ids = level.filter(({ value, isId }) => isId && isScalar(value));
+    const own = ids.find((id) => id.isOfResource);
+    if (own !== undefined) return [own.path.join('.')];
+    if (shortest.length === 0) shortest = ids;
   }
-  return null;
+  return shortest.map(({ path }) => path.join('.'));
 }
 
-type Found = { path: readonly string[]; value: unknown; isId: boolean };
+type Found = { path: readonly string[]; value: unknown; isId: boolean; isOfResource: boolean };
 
 /**
  * The fields of an object, or of the first element of a list. What stands alone within an id is the id: MongoDB and DynamoDB name its type so. A name
  * with a dot cannot stand in a path.
  */
-function fieldsIn({ path, value, isId }: Found, resource: string | null): Found[] {
+function fieldsIn({ path, value, ...found }: Found, resource: string | null): Found[] {
   const one: unknown = Array.isArray(value) ? value[0] : value;
-  const fields = isObject(one) ? Object.entries(one).filter(([name]) => !name.includes('.')) : [];
-  const isNamed = (name: string) => /^_?(?:id|uuid|guid)$/i.test(name) || isNamedLike(name, resource);
+  if (!isObject(one)) return [];
+  const fields = Object.entries(one).filter(([name]) => !name.includes('.'));
+  const isAbout = isNamedAs(path.at(-1) ?? '', resource) || isOfResource(one, resource);
   return fields.map(([name, inner]) => {
-    return { path: [...path, name], value: inner, isId: isNamed(name) || (isId && fields.length === 1) };
+    if (found.isId && fields.length === 1) return { ...found, path: [...path, name], value: inner };
+    const isLike = isNamedLike(name, resource);
+    const isId = isLike || /^_?(?:id|uuid|guid)$/i.test(name);
+    return { path: [...path, name], value: inner, isId, isOfResource: isLike || isAbout };
   });
 }
 

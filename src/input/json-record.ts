@@ -1,12 +1,11 @@
-import { isNameOf, resources } from '../model/resource.ts';
 import type { Row } from '../model/row.ts';
 import { hasKeyTwice } from '../strict-json.ts';
 import { ArraySplitter } from './array-splitter.ts';
 import { inputError, shown } from './input-error.ts';
 import { columnSetting, defaultColumn, type InputOptions, idColumn, type RowMaker } from './input-options.ts';
-import { fieldsOf, isObject, pathToId, valuesAt } from './json-path.ts';
+import { fieldsOf, isObject, pathsToId, valuesAt } from './json-path.ts';
 import { kindColumns } from './kind-column.ts';
-import { findRival, isOfResource } from './rivals.ts';
+import { findRival, isNamedAs, isOfResource } from './rivals.ts';
 
 /** The fields of an object that hold its id and its resource. */
 export type Fields = Pick<InputOptions, 'column' | 'comments' | 'reads' | 'resource' | 'resourceColumn'>;
@@ -96,10 +95,11 @@ function rowOfNumber(line: number, source: string, of: Kind | undefined, make: R
 function refuseDeepId(name: string, line: number, record: Record<string, unknown>, fields: Fields): void {
   const own = ownField(record, defaultColumn);
   if (own !== undefined && (typeof own !== 'object' || own === null)) return;
-  const path = pathToId(record, fields.resource);
-  if (path === null || path === defaultColumn) return;
+  const paths = pathsToId(record, fields.resource).slice(0, 3);
+  if (paths.length === 0 || paths[0] === defaultColumn) return;
   const message = `the field ${shown(defaultColumn)} ${own === undefined ? 'is missing' : 'is no text'}; nothing was sent`;
-  throw inputError(name, line, message, `name the field of the ids, as in ${columnSetting(fields, path)}`);
+  const named = paths.map((path) => columnSetting(fields, path)).join(' or ');
+  throw inputError(name, line, message, `name the field of the ids, as in ${named}`);
 }
 
 /** Throws if another field than `id` could hold the ids, or an object within the record, as in a page of an API or an entry of an audit log. */
@@ -149,8 +149,7 @@ function objectWithId(record: Record<string, unknown>, resource: Fields['resourc
     const value = record[field];
     const one: unknown = Array.isArray(value) ? value[0] : value;
     if (!isObject(one)) continue;
-    const kinds = resource === null ? resources : [resource];
-    const isNamed = (depth === 0 && envelopes.has(field.toLowerCase())) || kinds.some((kind) => isNameOf(field, kind));
+    const isNamed = (depth === 0 && envelopes.has(field.toLowerCase())) || isNamedAs(field, resource);
     if (Object.hasOwn(one, defaultColumn) && (isNamed || isOfResource(one, resource)))
       return `${field}.${defaultColumn}`;
     const isDeep = depth < maxDepth && (depth > 0 || !isOfResource(record, resource));

@@ -1,4 +1,5 @@
 import { type CsvError, type Info, Parser } from 'csv-parse';
+import { resources } from '../model/resource.ts';
 import type { Row } from '../model/row.ts';
 import { suggest } from '../model/suggest.ts';
 import { peek, resume } from './decompress.ts';
@@ -17,7 +18,7 @@ import { ambiguous } from './json-record.ts';
 import { kindColumns } from './kind-column.ts';
 import { type PlainEnd, type TakeRecord, takePlain } from './plain-csv.ts';
 import { maxRecordSize } from './read-lines.ts';
-import { findRival } from './rivals.ts';
+import { findRival, isNamedLike } from './rivals.ts';
 
 /** Reads the rows of a CSV. Throws USAGE, naming the line, for text that is not a table: ragged rows, stray or unclosed quotes. */
 export async function* readCsv(
@@ -255,11 +256,19 @@ function columnAdvice(header: string[], column: string, options: InputOptions): 
   if (column === 'id' && header.includes('id_safe')) {
     return 'id_safe holds ids changed for spreadsheets: use a report made without --spreadsheet-safe';
   }
-  const likely = findRival(header, null) ?? header.find((name) => /id$/i.test(name) && !/\d/.test(name));
+  const likely = likelyColumn(header, options.resource);
   const named = `name the column of the ids, as in ${columnSetting(options, likely ?? 'NAME')}`;
   if (options.reads !== 'list') return named;
   const noHeader = 'add --no-header if the first line holds an id already';
   return likely === undefined && header.some((name) => /\d/.test(name)) ? noHeader : `${named}; or ${noHeader}`;
+}
+
+/** The column that most likely holds the ids; none that holds the ids of another resource. */
+function likelyColumn(header: string[], resource: string | null): string | undefined {
+  const others = resource === null ? [] : resources.filter((other) => other !== resource);
+  const names = header.filter((name) => !others.some((other) => isNamedLike(name, other)));
+  const bare = names.find((name) => /^\W*_?(?:uu|gu)?id$/i.test(name));
+  return findRival(names, resource) ?? bare ?? names.find((name) => /id$/i.test(name) && !/\d/.test(name));
 }
 
 /** Lines that programs write above a header: the type of an object (PowerShell), the delimiter (Excel), a remark or a warning. */

@@ -25,14 +25,18 @@ function kindIn(name: string): string | null {
 /** Whether a column is named like the resource, or like any resource if none is given: annotation_id, AnnotationId, id_view, view-uuid, view_key. */
 export function isNamedLike(name: string, resource: string | null): boolean {
   const owner = ownerIn(name, idOfOwner);
-  return owner !== null && (resource === null ? resources : [resource]).some((kind) => isNameOf(owner, kind));
+  return owner !== null && isNamedAs(owner, resource);
+}
+
+/** Whether a text names the resource, or any resource if none is given. */
+export function isNamedAs(text: string, resource: string | null): boolean {
+  return (resource === null ? resources : [resource]).some((kind) => isNameOf(text, kind));
 }
 
 /** Whether an object within a record has an id, and says that it is one of the resource. */
 export function isOfResource(value: Record<string, unknown>, resource: string | null): boolean {
-  const kinds = resource === null ? resources : [resource];
   const says = Object.keys(value).filter((name) => kindWord.test(bare(name)) || ownerIn(name, kindOfOwner) !== null);
-  return says.some((name) => kinds.some((kind) => isNameOf(String(value[name]), kind)));
+  return says.some((name) => isNamedAs(String(value[name]), resource));
 }
 
 /** What programs call the second `id` when they join two lists: id_2, id.1, id2, id_x, id:1. */

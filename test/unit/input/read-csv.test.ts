@@ -67,6 +67,18 @@ test('lists the columns there are, and the one that was meant', async () => {
   );
 });
 
+test.each([
+  ['user_id,annotation_id', 'annotation_id'],
+  ['user_id,uuid', 'uuid'],
+  ['view_id,_id', '_id'],
+  ['view_id,name,post_id', 'post_id'],
+  ['view_id,name', 'NAME'],
+])('advises of %s the column %s, and none with ids of another resource', async (header, column) => {
+  await expect(collect([inputOf('x.csv', `${header}\n${header.replace(/[^,]+/g, 'a')}\n`)])).rejects.toMatchObject({
+    next: `name the column of the ids, as in --column ${column}; or add --no-header if the first line holds an id already`,
+  });
+});
+
 test('takes the resource of each row from a column, and rejects all but the two exact words', async () => {
   const rows = await fixture('mixed-resources.csv', { resource: null, resourceColumn: 'kind' });
   expect(rows.map((row) => row.resource)).toEqual(['annotations', 'views', null, null, null]);

@@ -29,6 +29,9 @@ test.each([
   ['{"hits":{"total":2,"hits":[{"_index":"x","_id":"a1"},{"_id":"a2"}]}}', 'hits.hits._id', ['a1', 'a2']],
   ['{"data":[{"id":1},{"id":"b"},{"x":1},{"id":null}]}', 'data.id', ['1', 'b', 'missing_id', '{']],
   ['{"view":{"annotation_id":5,"title":"t"}}', 'view.annotation_id', ['5']],
+  ['{"user":{"id":7},"annotation":{"id":5}}', 'annotation.id', ['5']],
+  ['{"user":{"id":7},"event":{"target":{"id":5,"type":"annotation"}}}', 'event.target.id', ['5']],
+  ['{"type":"annotation","uuid":"u","view":{"id":7}}', 'uuid', ['u']],
   ['{"meta":{"a.b":1},"data":{"deep":{"guid":"g"}}}', 'data.deep.guid', ['g']],
 ])('finds the id deep in %s, names it, and takes it by its path', async (line, path, ids) => {
   const file = [inputOf('x.ndjson', `${line}\n`)];
@@ -36,6 +39,12 @@ test.each([
     advice: `name the field of the ids, as in --column ${path.includes('$') ? `'${path}'` : path}`,
   });
   expect(brief(await collect(file, { column: path })).map((row) => row.replace(/^\{.*/, '{'))).toEqual(ids);
+});
+
+test('names all ids deep in a record if none is of the resource', async () => {
+  const file = [inputOf('x.ndjson', '{"team":{"id":7},"post":{"id":5}}\n')];
+  const advice = 'name the field of the ids, as in --column team.id or --column post.id';
+  await expect(collect(file)).rejects.toMatchObject({ advice });
 });
 
 test.each([
