@@ -113,3 +113,8 @@ export function repeat(
   };
   return { name, start: (pulse = steadyPulse()) => void loop(pulse), drain };
 }
+
+/** The same part, which works as often while the process is idle. Its work costs Redis little or nothing. */
+export function evenIfIdle({ name, start, drain }: Part): Part {
+  return { name, start: () => start?.(), drain: () => drain?.() };
+}

@@ -1,14 +1,11 @@
 import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { stat } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { readTarget } from '../../config/check-target.ts';
 import type { ListenAddress } from '../../config/parse-setting.ts';
-import { messageOf } from '../../errors.ts';
 import { toInputOptions } from '../../input/input-options.ts';
 import { readProtected, toProtectFile } from '../../input/read-protected.ts';
 import { noteTarget } from '../../ledger/known-targets.ts';
-import { announceProtection, announceUnreadProtection } from '../../ledger/protection.ts';
 import { readAround, readHeld } from '../../ledger/run-standings.ts';
 import { readStart } from '../../limiter/read-target.ts';
 import { createLogger, type Log } from '../../logger.ts';
@@ -19,7 +16,6 @@ import { checkSession, type EarlySession, type Session, withEarlyRedis } from '.
 import { Pulse } from '../../pulse.ts';
 import { sharedQueueName } from '../../queue/queues.ts';
 import { awaitRedis } from '../../redis/await-redis.ts';
-import { isRedisError } from '../../redis/errors.ts';
 import { keys } from '../../redis/keys.ts';
 import { type Destination, openDestination } from '../../results/destination.ts';
 import { paceText } from '../../terminal/plan-text.ts';
@@ -29,6 +25,7 @@ import { readVersion } from '../../version.ts';
 import { Deliverer } from '../../worker/deliverer.ts';
 import { type Notifying, notifyingParts } from '../../worker/notifying.ts';
 import { type Part, Parts, repeat } from '../../worker/parts.ts';
+import { protectionPart } from '../../worker/protection-part.ts';
 import { Recoverer } from '../../worker/recoverer.ts';
 import { RedisWatch, redisWatchPart } from '../../worker/redis-watch.ts';
 import { Scheduler } from '../../worker/scheduler.ts';
@@ -161,28 +158,11 @@ function withTokenBehind(name: string, parts: readonly Part[], { credentials, lo
   return parts.flatMap((part) => (part.name === name ? [part, token] : [part]));
 }
 
-/**
- * Publishes which ids are protected here, again within seconds of a change of the file. While the file cannot be read, the last state stays
- * published.
- */
 function protectionParts({ invocation: { config }, session: { redis }, target: { fp }, log }: WorkerDeps): Part[] {
-  const protectFile = toProtectFile(config);
-  if (protectFile === null) return [];
-  let told = { version: '', at: 0 };
-  const announce = async () => {
-    const file = await stat(protectFile.path).catch(() => null);
-    const version = file === null ? '' : [file.ino, file.size, file.mtimeMs].join();
-    if (version === told.version && Date.now() - told.at < registerTargetEveryMs) return;
-    try {
-      await announceProtection(redis, fp, readProtected(protectFile, toInputOptions(config)));
-    } catch (error) {
-      if (isRedisError(error)) throw error;
-      log.warn({ reason: messageOf(error) }, 'the protected ids cannot be read');
-      await announceUnreadProtection(redis, fp);
-    }
-    told = { version, at: Date.now() };
-  };
-  return [repeat('protection', recoverEveryMs, announce, log)];
+  const file = toProtectFile(config);
+  if (file === null) return [];
+  const read = () => readProtected(file, toInputOptions(config));
+  return [protectionPart({ redis, fp, path: file.path, read, log })];
 }
 
 function notifyingOf({ invocation, session: { redis }, target, receivers, log }: WorkerDeps): Notifying {

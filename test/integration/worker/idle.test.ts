@@ -1,3 +1,6 @@
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import { startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
@@ -5,6 +8,7 @@ import { readProcesses, readStops } from '../../../src/limiter/stop.ts';
 import { Pulse } from '../../../src/pulse.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
+import { protectionPart } from '../../../src/worker/protection-part.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { openLocalWorkers } from '../../support/local-workers.ts';
 import { until } from '../../support/processes.ts';
@@ -13,6 +17,7 @@ import { testRedisAddress } from '../../support/redis.ts';
 const soonMs = 1_500;
 const neverMs = 3_600_000;
 const ids = makeIds('i', 2);
+const log = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** A worker whose minute without work only the test lets pass. `idleEveryMs`: how often it looks while it is idle. */
 async function openIdleWorker(atEnd: (task: () => Promise<void>) => void, idleEveryMs: number) {
@@ -116,6 +121,27 @@ describe('an idle worker', () => {
     await until('the run has woken it', async () => !pulse.isIdle);
     await redis.hset(keys.run(id), 'state', 'paused');
     await idle();
+  });
+
+  test('says which ids it protects soon after their file has changed', async ({ onTestFinished }) => {
+    const { redis, fp, idle, pulse } = await openIdleWorker(onTestFinished, neverMs);
+    const path = join(await mkdtemp(join(tmpdir(), 'protected-')), 'ids.txt');
+    await writeFile(path, 'kept-1');
+    const read = async function* () {
+      yield (await readFile(path, 'utf8')).split(' ');
+    };
+    const part = protectionPart({ redis, fp, path, read, log });
+    onTestFinished(() => part.drain?.());
+    part.start?.(pulse);
+    const announces = (count: number) =>
+      until(`it has announced ${count}`, async () => (await redis.strlen(keys.protection(fp))) === 8 * count);
+    await announces(1);
+    await idle();
+    await writeFile(path, 'kept-1 kept-2');
+    await announces(2);
+    await writeFile(path, 'kept-1 kept-2 kept-3'); // its last look was already that of an idle process
+    await announces(3);
+    expect(pulse.isIdle).toBe(true);
   });
 
   test.for([
