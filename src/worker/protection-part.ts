@@ -4,6 +4,7 @@ import { announceProtection, announceUnreadProtection } from '../ledger/protecti
 import type { Log } from '../logger.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { isRedisError } from '../redis/errors.ts';
+import { keys } from '../redis/keys.ts';
 import { evenIfIdle, type Part, repeat } from './parts.ts';
 
 const lookEveryMs = 3_000;
@@ -19,15 +20,17 @@ type ProtectionOptions = {
 };
 
 /**
- * Publishes which ids are protected here, again within seconds of a change of the file, also while the process is idle: an action that leaves a list to
- * idle workers asks for them before any of them wakes. While the file cannot be read, the last state stays published.
+ * Publishes which ids are protected here, again within seconds of a change of the file or of a loss of data in Redis. It does so also while the process
+ * is idle: an action that leaves a list to idle workers asks for them before any of them wakes. While the file cannot be read, the last state stays
+ * published.
  */
 export function protectionPart({ redis, fp, path, read, log }: ProtectionOptions): Part {
   let told = { version: '', at: 0 };
   const announce = async () => {
     const file = await stat(path).catch(() => null);
     const version = file === null ? '' : [file.ino, file.size, file.mtimeMs].join();
-    if (version === told.version && Date.now() - told.at < againAfterMs) return;
+    const isTold = version === told.version && Date.now() - told.at < againAfterMs;
+    if (isTold && (await redis.exists(keys.protection(fp))) === 1) return;
     try {
       await announceProtection(redis, fp, read());
     } catch (error) {

@@ -123,7 +123,9 @@ describe('an idle worker', () => {
     await idle();
   });
 
-  test('says which ids it protects soon after their file has changed', async ({ onTestFinished }) => {
+  test('says which ids it protects soon after their file has changed, or Redis has lost them', async ({
+    onTestFinished,
+  }) => {
     const { redis, fp, idle, pulse } = await openIdleWorker(onTestFinished, neverMs);
     const path = join(await mkdtemp(join(tmpdir(), 'protected-')), 'ids.txt');
     await writeFile(path, 'kept-1');
@@ -140,6 +142,8 @@ describe('an idle worker', () => {
     await writeFile(path, 'kept-1 kept-2');
     await announces(2);
     await writeFile(path, 'kept-1 kept-2 kept-3'); // its last look was already that of an idle process
+    await announces(3);
+    await redis.del(keys.protection(fp)); // as if Redis had lost it
     await announces(3);
     expect(pulse.isIdle).toBe(true);
   });
