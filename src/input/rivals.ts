@@ -9,17 +9,12 @@ import { isNameOf, resources } from '../model/resource.ts';
 export function findRival(names: readonly string[], resource: string | null): string | undefined {
   const named = names.find((name) => isNamedLike(name, resource) || joinedId.test(name.trim()));
   if (named !== undefined) return named;
-  const kinds = names.map(kindIn).filter((owner) => owner !== null);
+  const kinds = names.map((name) => ownerIn(name, kindOfOwner));
+  const hasKind = names.some((name) => endOfKind.test(ownerIn(name, idOfOwner) ?? name) || objectWord.test(bare(name)));
   return names.find((name) => {
     const owner = ownerIn(name, idOfOwner);
-    return owner !== null && (kinds.includes(owner) || (kinds.length > 0 && kindWord.test(owner)));
+    return owner !== null && (kinds.includes(owner) || (hasKind && objectWord.test(owner)));
   });
-}
-
-/** What a column names the kind of, or refers to it by an id: `owner` for owner_type and owner_type_id, '' for type; null for other columns. */
-function kindIn(name: string): string | null {
-  const kind = ownerIn(name, idOfOwner) ?? name;
-  return ownerIn(kind, kindOfOwner) ?? (kindWord.test(bare(name)) ? '' : null);
 }
 
 /** Whether a column is named like the resource, or like any resource if none is given: annotation_id, AnnotationId, id_view, view-uuid, view_key. */
@@ -44,6 +39,8 @@ const joinedId = /^id(?:[^a-z0-9]+(?:[a-z]|\d+)[^a-z0-9]*|\d+)$/i;
 
 const kindWords = 'type|kind|class|model|object|resource';
 const kindWord = new RegExp(`^(?:${kindWords})$`, 'i');
+const endOfKind = /(?:type|kind|class|model)\s*$/i; // content_type, also in content_type_id
+const objectWord = /^(?:object|resource)$/i;
 const kindOfOwner = aroundOwner(kindWords);
 const idOfOwner = aroundOwner('(?:id|uuid|guid)s?|key');
 

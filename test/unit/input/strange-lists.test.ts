@@ -70,7 +70,9 @@ describe('a row about an object, which has an id of its own,', () => {
     'id,identity,idea,paid,video_id\nv1,7,x,y,z\n',
     'id,owner_type\nv1,User\n',
     'id,content_type,parent_id\nv1,image/png,7\n',
-    'id,object_id\nv1,7\n',
+    'id,object_id,object_name\nv1,7,x\n',
+    'id,type,type_id\nv1,x,7\n',
+    'id,class,class_id,modelId,modelName\nv1,x,7,8,y\n',
   ])('is not seen in other columns: %j', async (text) => {
     expect(brief(await read('x.csv', text, { resource: 'views' }))).toEqual(['v1']);
   });
