@@ -145,6 +145,7 @@ function hasFields(record: Record<string, unknown>, names: readonly string[]): b
  * the record itself says that it is of the resource: then it has relations to others.
  */
 function objectWithId(record: Record<string, unknown>, resource: Fields['resource'], depth = 0): string | undefined {
+  let isDeep: boolean | null = null; // most records hold no other object
   for (const field in record) {
     const value = record[field];
     const one: unknown = Array.isArray(value) ? value[0] : value;
@@ -152,7 +153,7 @@ function objectWithId(record: Record<string, unknown>, resource: Fields['resourc
     const isNamed = (depth === 0 && envelopes.has(field.toLowerCase())) || isNamedAs(field, resource);
     if (Object.hasOwn(one, defaultColumn) && (isNamed || isOfResource(one, resource)))
       return `${field}.${defaultColumn}`;
-    const isDeep = depth < maxDepth && (depth > 0 || !isOfResource(record, resource));
+    isDeep ??= depth < maxDepth && (depth > 0 || !isOfResource(record, resource));
     const deeper = isDeep ? objectWithId(one, resource, depth + 1) : undefined;
     if (deeper !== undefined) return `${field}.${deeper}`;
   }

@@ -30,8 +30,10 @@ export function isNamedAs(text: string, resource: string | null): boolean {
 
 /** Whether an object within a record has an id, and says that it is one of the resource. */
 export function isOfResource(value: Record<string, unknown>, resource: string | null): boolean {
-  const says = Object.keys(value).filter((name) => kindWord.test(bare(name)) || ownerIn(name, kindOfOwner) !== null);
-  return says.some((name) => isNamedAs(String(value[name]), resource));
+  return Object.entries(value).some(([name, says]) => {
+    if (typeof says !== 'string' || !isNamedAs(says, resource)) return false;
+    return kindWord.test(bare(name)) || ownerIn(name, kindOfOwner) !== null;
+  });
 }
 
 /** What programs call the second `id` when they join two lists: id_2, id.1, id2, id_x, id:1. */
