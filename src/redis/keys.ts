@@ -48,6 +48,7 @@ const targetKeys = {
   outboxRefusals: (fp: string, receiver: string) => `expunge:{${fp}}:outbox:${receiver}:refusals`,
   outboxLease: (fp: string, receiver: string) => `expunge:{${fp}}:outbox:${receiver}:lease`,
   schedules: (fp: string) => `expunge:{${fp}}:schedules`,
+  schedulesRevision: (fp: string) => `expunge:{${fp}}:schedules:revision`,
   schedule: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}`,
   scheduleHistory: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:history`,
   scheduleAudit: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:audit`,

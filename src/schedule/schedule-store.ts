@@ -92,8 +92,8 @@ export async function addSchedule(
   const fields = definitionFields(definition);
   const done = await redis.eval(
     addLua,
-    6,
-    ...[...keysOf(fp, name), keys.scheduleLease(fp, name)],
+    7,
+    ...[...keysOf(fp, name), keys.scheduleLease(fp, name), keys.schedulesRevision(fp)],
     ...[name, fields.definition, fields.note, replace ? '1' : '', author.at, author.who],
     ...[storedEntry({ ...author, action: 'add' }), storedEntry({ ...author, action: 'change' })],
     protectedList === null ? '' : JSON.stringify(protectedList),
@@ -119,8 +119,8 @@ export async function steerSchedule(
 ): Promise<'changed' | 'same' | 'stale' | 'missing'> {
   const done = await redis.eval(
     steerLua,
-    8,
-    ...[...keysOf(fp, name), ...outboxKeys(fp), keys.lifted(fp)],
+    9,
+    ...[...keysOf(fp, name), ...outboxKeys(fp), keys.lifted(fp), keys.schedulesRevision(fp)],
     ...[action, name, author.reason, author.who, author.at, storedEntry({ ...author, action })],
     ...[removedKeptMs, ...eventArguments(event), newActionId(), seen ?? ''],
   );
@@ -208,7 +208,7 @@ function pauseEntry({ guard, at, reason }: GuardPause): string {
 const claimKeptMs = 7 * 86_400_000; // `after` prevents a second run of older occurrences
 
 /**
- * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried over  6 lease
+ * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried over  6 lease  7 revision of all schedules
  * ARGV  1 name  2 definition  3 note  4 '1' to replace another one  5 now  6 who  7 audit entry of an addition  8 of a change
  *       9 content of the file of protected ids, or ''  10 the revision that was seen, 0 = there was none, '' = not seen
  * returns added, same, exists, stale or changed. Repeating it gives same.
@@ -235,6 +235,7 @@ else
   redis.call('SADD', KEYS[2], ARGV[1])
 end
 redis.call('HINCRBY', KEYS[1], 'revision', 1)
+redis.call('INCR', KEYS[7])
 redis.call('DEL', KEYS[6]) -- a process that makes a run of it now uses the old definition
 ${noteAuditLua('KEYS[3]', 'isThere and ARGV[8] or ARGV[7]')}
 return isThere and 'changed' or 'added'
@@ -242,6 +243,7 @@ return isThere and 'changed' or 'added'
 
 /**
  * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried over  6 outbox  7 events  8 lifted actions
+ *       9 revision of all schedules
  * ARGV  1 pause, resume or remove  2 name  3 reason  4 who  5 now  6 audit entry  7 ms to keep a removed one  8 id of the event
  *       9 event or ''  10 names the action  11 the revision that was seen, or ''
  * returns changed, same, stale or missing. A pause of a schedule that is paused already is kept for its audit trail. Occurrences that passed while it
@@ -257,6 +259,7 @@ if ARGV[1] == 'pause' and state == 'paused' then
   if not is[1] then redis.call('HSET', KEYS[1], 'actionId', ARGV[10], 'who', ARGV[4], 'reason', ARGV[3], 'changedAt', ARGV[5]) end
   ${noteAuditLua('KEYS[3]', 'ARGV[6]')}
   redis.call('HINCRBY', KEYS[1], 'revision', 1)
+  redis.call('INCR', KEYS[9])
   return 'changed'
 end
 local allowed = {
@@ -268,6 +271,7 @@ local next = allowed[ARGV[1]][state]
 if not next then return 'same' end
 if ARGV[11] ~= '' and ARGV[11] ~= (redis.call('HGET', KEYS[1], 'revision') or '0') then return 'stale' end
 redis.call('HINCRBY', KEYS[1], 'revision', 1)
+redis.call('INCR', KEYS[9])
 redis.call('HSET', KEYS[1], 'state', next, 'reason', ARGV[3], 'who', ARGV[4], 'changedAt', ARGV[5])
 redis.call('HDEL', KEYS[1], 'waiting')
 if next == 'paused' then

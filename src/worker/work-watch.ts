@@ -9,7 +9,7 @@ const lookEveryMs = 2_000;
 
 /**
  * The parts that tell the pulse of a worker that there is work. A run that needs workers is work. So is, for a minute, each change that an idle
- * worker has to know within two seconds: of the runs of its target, and of the actions for the target, which all move its revision. If Redis does
+ * worker has to know within two seconds: of the runs of its target, and of the actions for the target and its schedules, which all move a revision. If Redis does
  * not answer, anything may have changed. The consumer notes a job by itself.
  */
 export function workWatch(redis: RedisClient, fp: string, log: Log): Part[] {
@@ -47,6 +47,7 @@ function changeWatch(redis: RedisClient, fp: string, log: Log): Part {
 }
 
 async function readState(redis: RedisClient, fp: string): Promise<string> {
-  const [revision, runs] = await Promise.all([redis.get(keys.targetRevision(fp)), redis.smembers(keys.targetRuns(fp))]);
-  return [revision ?? '', ...runs.sort()].join(' ');
+  const revisions = [keys.targetRevision(fp), keys.schedulesRevision(fp)];
+  const [[target, schedules], runs] = await Promise.all([redis.mget(revisions), redis.smembers(keys.targetRuns(fp))]);
+  return [target ?? '', schedules ?? '', ...runs.sort()].join(' ');
 }

@@ -108,6 +108,9 @@ describe('an idle worker', () => {
     await startTarget(redis, fp, ana());
     await until('it knows that the stop is over', async () => service.sender.stop === null);
     await idle();
+    await redis.incr(keys.schedulesRevision(fp));
+    await until('it looks at the schedules', async () => !pulse.isIdle);
+    await idle();
     await redis.sadd(keys.targetRuns(fp), 'later');
     await until('it looks for work', async () => !pulse.isIdle);
     await redis.srem(keys.targetRuns(fp), 'later');
