@@ -119,8 +119,8 @@ export class ConnectionPool {
   }
 
   /**
-   * The number of `wanted` requests that may be marked now and still be sent within about a quarter of a second after that. While other queues also want room,
-   * at most the queue's share.
+   * The number of `wanted` requests that may be marked now and still be sent within about a quarter of a second after that. While other queues also
+   * want room, at most the queue's share.
    */
   room(queue: RunQueue<QueuedRequest>, wanted: number): number {
     const now = this.#clock();

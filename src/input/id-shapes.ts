@@ -30,7 +30,8 @@ const maxShown = 12;
 /**
  * Judges what the ids of one resource look like. A list has a clear shape if nearly all ids have the same kinds of characters, among them digits, or
  * the same length. Then those are odd that hold a kind which is rare in the list, lack a mark that nearly all have, or have another length although
- * all are long and equally long. Nearly all: 99 %, or in a short list all but three, or all but one of twenty. Pure. `others`: the number of ids whose shape was not counted.
+ * all are long and equally long. Nearly all: 99 %, or in a short list all but three, or all but one of twenty. Pure. `others`: the number of ids whose
+ * shape was not counted.
  */
 export function judgeShapes(counted: readonly CountedShape[], others: number, files: readonly string[]): ShapeProfile {
   const ids = others + sum(counted);

@@ -115,7 +115,8 @@ type Scripts = {
 export const noEpoch = -1;
 
 /**
- * Opens the ledger on a connection that fails fast: a lost Redis is an error at once, never a queue of stale writes. `now` is for tests with a time of their own, in ms since 1970; '' = the time of Redis.
+ * Opens the ledger on a connection that fails fast: a lost Redis is an error at once, never a queue of stale writes. `now` is for tests with a time of
+ * their own, in ms since 1970; '' = the time of Redis.
  */
 export function openLedger(redis: RedisClient, now: () => number | '' = () => '') {
   const scripts = defineScripts(redis);

@@ -23,8 +23,8 @@ local function parseRate(text)
   return limits
 end
 
--- The processes that want permits now: how many, the words of each in the order of their names, and the number of those before the caller. later: how much later than a near
--- process the caller may call again.
+-- The processes that want permits now: how many, the words of each in the order of their names, and the number of those before the caller. later:
+-- how much later than a near process the caller may call again.
 local function membersOf(key, now, me, wants, says, later)
   if wants then redis.call('HSET', key, me, string.format('%.3f ', now + later) .. says) else redis.call('HDEL', key, me) end
   local all, names, saidBy = redis.call('HGETALL', key), {}, {}
@@ -126,8 +126,9 @@ local function giveBack(now, tat, unusedMs, wish)
   return tat - paid, owed - paid
 end
 
--- wish: perSecond, members, till (end of the caller's last lease), back (permits it did not use), owed and leasedAt (as of the last lease), notBefore,
--- atMost, ahead (as by aheadOf), lead (how long before its time the caller needs a permit). Returns tat, then first permit, gap and count of the lease, then the debt; times in ms.
+-- wish: perSecond, members, till (end of the caller's last lease), back (permits it did not use), owed and leasedAt (as of the last lease),
+-- notBefore, atMost, ahead (as by aheadOf), lead (how long before its time the caller needs a permit). Returns tat, then first permit, gap and count of
+-- the lease, then the debt, then the time from which the quotas count it; times in ms.
 local function lease(now, tat, wish)
   local gap = 1000 / wish.perSecond
   local share = wish.perSecond * (callEvery + wish.ahead) / 1000 / wish.members

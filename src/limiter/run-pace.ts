@@ -114,8 +114,8 @@ function readReports(text: string): RefusalReport[] {
  *       9 its reports about refusals, '' = none  10 how long before its time it needs a permit  11 how much further ahead than usual it leases
  *       12 how much later than usual it calls again
  * returns {state, 'early', 'overdue' or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
- *       when the next free permit is due or 0, window or '', '1' with --expect-absent, --expect, how many ids may be gone, then the reports of each other process of the
- *       last 3 s, after their age in ms}; times in ms of the Redis clock
+ *       when the next free permit is due or 0, window or '', '1' with --expect-absent, --expect, how many ids may be gone, then the reports of each
+ *       other process of the last 3 s, after their age in ms}; times in ms of the Redis clock
  */
 const runPaceLua = `${leaseFunction}
 local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'tat', 'owed', 'leasedAt', 'window', 'closedUntil', 'stopAt', 'expectAbsent', 'startsAt', 'expect', 'mayBeGone', 'horizon')

@@ -50,8 +50,8 @@ const callIdleEveryMs = 1_000;
 
 /**
  * The client of a target's limiter in one process. Every 100 ms (every second while idle) it reports answers and leases permits for the next 100 ms.
- * It says by when it calls again. All reports together lead to one learned state for all processes. Without Redis there are no permits, and nothing is sent. States: stopped →
- * started → stopped.
+ * It says by when it calls again. All reports together lead to one learned state for all processes. Without Redis there are no permits, and nothing is
+ * sent. States: stopped → started → stopped.
  */
 export class TargetLimiter {
   readonly permits = new Permits();

@@ -17,8 +17,8 @@ const heartbeatWaits = { firstMs: 3_000, maxMs: 300_000 };
 const drainMs = 500; // a lease that is not released expires
 
 /**
- * Handles the schedules whose source this process has: checks them every 3 s, an idle process when one of them is due, and says in Redis which sources it has. Even if several processes do
- * this at once, each occurrence is handled once.
+ * Handles the schedules whose source this process has: checks them every 3 s, an idle process when one of them is due, and says in Redis which sources
+ * it has. Even if several processes do this at once, each occurrence is handled once.
  */
 export class Scheduler {
   readonly #deps: ScheduleDeps;

@@ -9,8 +9,8 @@ const lookEveryMs = 2_000;
 
 /**
  * The parts that tell the pulse of a worker that there is work. A run that needs workers is work. So is, for a minute, each change that an idle
- * worker has to know within two seconds: of the runs of its target, and of the actions for the target and its schedules, which all move a revision. If Redis does
- * not answer, anything may have changed. The consumer notes a job by itself.
+ * worker has to know within two seconds: of the runs of its target, and of the actions for the target and its schedules, which all move a revision. If
+ * Redis does not answer, anything may have changed. The consumer notes a job by itself.
  */
 export function workWatch(redis: RedisClient, fp: string, log: Log): Part[] {
   return [
