@@ -61,7 +61,7 @@ async function action(page: Page, name: string, label: string, fields: Record<st
 
 /** A list of ids, as somebody chooses it. */
 function listFile(name: string, list: readonly string[]) {
-  return { name, mimeType: 'text/csv', buffer: Buffer.from(['id', ...list].join('\n')) };
+  return { name, mimeType: 'text/csv', buffer: Buffer.from(`${['id', ...list].join('\n')}\n`) };
 }
 
 /** Two clicks before the page is drawn again. */
@@ -276,7 +276,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     await harness.worker();
     const page = await dashboard.page('operate');
     await page.getByRole('link', { name: 'New run' }).click();
-    const list = ['id', ...ids.slice(0, 40), ids[0], 'a/7'].join('\n');
+    const list = ['id', ...ids.slice(0, 40), ids[0], 'a/7', ''].join('\n');
     await page
       .getByLabel('List of ids')
       .setInputFiles({ name: 'old.csv', mimeType: 'text/csv', buffer: Buffer.from(list) });

@@ -20,7 +20,7 @@ describe.skipIf(noBrowser !== null)('what an operator decides in the browser', (
     const dialog = page.getByRole('dialog');
     const lists = [ids.slice(0, 200), ids.slice(200)];
     for (const [n, isPaused] of [false, true].entries()) {
-      const list = harness.file(`${n}.txt`, lists[n]!.join('\n'));
+      const list = harness.file(`${n}.txt`, `${lists[n]!.join('\n')}\n`);
       const before = harness.arrivals.length;
       const command = harness.spawn(['run', list, '--resource', 'annotations', '--yes', '--rate', '20/s']);
       await until('requests arrive', () => harness.arrivals.length > before + 5);

@@ -74,9 +74,9 @@ describe.skipIf(noBrowser !== null)('a list in the browser', () => {
     const rows = ['user,object', ...Array.from({ length: 1_200 }, (_, i) => `u${i},a-${i}`), 'u1,a/7'];
     await page
       .getByLabel('List of ids')
-      .setInputFiles({ name: 'old.csv', mimeType: 'text/csv', buffer: Buffer.from(rows.join('\n')) });
+      .setInputFiles({ name: 'old.csv', mimeType: 'text/csv', buffer: Buffer.from(`${rows.join('\n')}\n`) });
     await page.getByRole('button', { name: 'Show the plan' }).click();
-    await page.getByText('name the column of the ids, as in “column” user; or add “no header”').waitFor();
+    await page.getByText('name the column of the ids, as in “column” NAME; or add “no header”').waitFor();
     await page.getByRole('checkbox', { name: 'No header' }).waitFor();
 
     await page.getByRole('textbox', { name: 'Column' }).fill('object');

@@ -44,14 +44,15 @@ const cuts: Record<Careless | Forgotten, readonly Cut[]> = {
   distance: [{ file: 'redis/distance.ts', from: 'this.#farMs = Math.min(', to: 'this.#farMs = 0 * Math.min(' }],
   // No safety: they look a fifth of the time later, and wait as long for what a dead one held.
   patience: [
-    { file: 'queue/queue.ts', from: 'lockDuration: 10_000', to: 'lockDuration: 2_000' },
-    { file: 'queue/queue.ts', from: 'stalledInterval: 2_000', to: 'stalledInterval: 400' },
+    { file: 'queue/queue.ts', from: 'lockDuration = 10_000', to: 'lockDuration = 2_000' },
+    { file: 'queue/queue.ts', from: 'stalledEveryMs = 2_000', to: 'stalledEveryMs = 400' },
     { file: 'redis/lease.ts', from: 'leaseMs = 15_000', to: 'leaseMs = 3_000' },
     { file: 'redis/lease.ts', from: 'renewEveryMs = 4_000', to: 'renewEveryMs = 800' },
     { file: 'worker/recoverer.ts', from: 'leaseMs = 2_500', to: 'leaseMs = 500' },
     { file: 'worker/deliverer.ts', from: 'checkEveryMs = 3_000', to: 'checkEveryMs = 600' },
     { file: 'worker/supervisor.ts', from: 'firstMs: 1_000', to: 'firstMs: 200' },
     { file: 'worker/known-actions.ts', from: 'lookEveryMs = 1_000', to: 'lookEveryMs = 200' },
+    { file: 'worker/known-actions.ts', from: 'lookAtRunsEveryMs = 5_000', to: 'lookAtRunsEveryMs = 1_000' },
     { file: 'commands/processes/worker.ts', from: 'recoverEveryMs = 3_000', to: 'recoverEveryMs = 600' },
   ],
   // No action is refused because the run has moved since it was shown.
