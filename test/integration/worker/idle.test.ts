@@ -1,7 +1,8 @@
+import { once } from 'node:events';
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import { startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
 import { readProcesses, readStops } from '../../../src/limiter/stop.ts';
@@ -37,20 +38,31 @@ async function openIdleWorker(atEnd: (task: () => Promise<void>) => void, idleEv
   return { ...workers, service, pulse, pass, idle };
 }
 
-/** Notes what is written to the keys of a target, as command, key and first field, until it is told to stop. */
+/**
+ * Notes what is written to the keys of a target, as command, key and first field, until it is told to stop. By a plain socket: in a busy Redis the
+ * client takes the first lines of MONITOR for answers.
+ */
 async function noteWrites(fp: string) {
-  const redis = new Redis({ ...testRedisAddress().options, replyMapping: 'legacy' });
-  const monitor = await redis.monitor();
+  const { path, host, port, password } = testRedisAddress().options;
+  const socket = path ? createConnection(path) : createConnection(port!, host);
   const writes: string[] = [];
-  monitor.on('monitor', (_, [command = '', key = '', field = '']: string[]) => {
+  let rest = '';
+  const note = (line: string) => {
+    const [command = '', key = '', field = ''] = [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, word]) => word!);
     if (!key.includes(fp) || !/^(hset|hincrby|set|incr|sadd|zadd|xadd|lpush|rpush)$/i.test(command)) return;
     writes.push(
       [command.toUpperCase(), key.split('}:')[1], /^hset|^hincr/i.test(command) ? field : ''].join(' ').trim(),
     );
+  };
+  socket.setEncoding('utf8').on('data', (text: string) => {
+    const lines = (rest + text).split('\r\n');
+    rest = lines.pop()!;
+    for (const line of lines) note(line);
   });
+  await once(socket, 'connect');
+  socket.write(`${password ? `AUTH ${password}\r\n` : ''}MONITOR\r\n`);
   const stop = () => {
-    monitor.disconnect();
-    redis.disconnect();
+    socket.destroy();
     return writes;
   };
   return { writes, stop };
