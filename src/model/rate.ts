@@ -8,8 +8,8 @@ type Bound = { count: number; perMs: number };
 export type Rate = readonly Bound[];
 
 /**
- * Reads `200/s`, `6000/min` or `200/s,100000/day`. Throws an Error that says what was expected. This includes a number without its period, 0, fractions,
- * two bounds for one period, and more than a million per second.
+ * Reads `200/s`, `6000/min` or `200/s,100000/day`. Throws an Error that says what was expected. This includes a number without its period, 0,
+ * fractions, two bounds for one period, and more than a million per second.
  */
 export function parseRate(text: string): Rate {
   const parts = text.split(',').map((part) => part.trim());

@@ -7,8 +7,10 @@ import { withTimeout } from '../wait.ts';
 /** A long-lived part of a process: its work when the process starts, and when it ends. */
 export type Part = {
   name: string;
-  /** Starts the part, whose repeated work follows the pulse. Throws if the process cannot run without it. */
-  start?(pulse?: Pulse): void | Promise<void>;
+  /**
+   * Starts the part. Its repeated work follows the pulse of the process, or another `rhythm`. Throws if the process cannot run without it.
+   */
+  start?(pulse?: Pulse, rhythm?: Pulse): void | Promise<void>;
   /** Ends the part: begins nothing new after the call, and returns when all work has ended. May be called before `start` has returned. */
   drain?(): void | Promise<void>;
 };
@@ -98,12 +100,12 @@ export function repeat(
     if (reason !== lastReason && reason !== '') log.warn({ part: name, reason }, 'a task failed, retrying');
     lastReason = reason;
   };
-  const loop = async (pulse: Pulse) => {
+  const loop = async (pulse: Pulse, rhythm: Pulse) => {
     while (!stopping.signal.aborted) {
       running = task(pulse);
       logFailure(await running.then(() => '', describeRedisError));
       const due = await running.catch(() => null);
-      await pulse.sleep(everyMs, stopping.signal, typeof due === 'number' ? due : undefined);
+      await rhythm.sleep(everyMs, stopping.signal, typeof due === 'number' ? due : undefined);
     }
   };
   const drain = async () => {
@@ -111,10 +113,10 @@ export function repeat(
     stop?.abort();
     if (stop !== null) await withTimeout(stopMs, running); // no longer, as it may never end if Redis hangs
   };
-  return { name, start: (pulse = steadyPulse()) => void loop(pulse), drain };
+  return { name, start: (pulse = steadyPulse(), rhythm = pulse) => void loop(pulse, rhythm), drain };
 }
 
 /** The same part, which works as often while the process is idle. Its work costs Redis little or nothing. */
 export function evenIfIdle({ name, start, drain }: Part): Part {
-  return { name, start: () => start?.(), drain: () => drain?.() };
+  return { name, start: (pulse) => start?.(pulse, steadyPulse()), drain: () => drain?.() };
 }

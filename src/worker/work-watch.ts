@@ -1,9 +1,9 @@
 import { needsWorkers } from '../ledger/list-runs.ts';
 import type { Log } from '../logger.ts';
-import { type Pulse, steadyPulse } from '../pulse.ts';
+import type { Pulse } from '../pulse.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import { type Part, repeat } from './parts.ts';
+import { evenIfIdle, type Part, repeat } from './parts.ts';
 
 const lookEveryMs = 2_000;
 
@@ -26,7 +26,7 @@ export function workWatch(redis: RedisClient, fp: string, log: Log): Part[] {
   ];
 }
 
-/** The only part of a worker that looks as often when the process is idle: two reads in one round trip. */
+/** Two reads in one round trip. */
 function changeWatch(redis: RedisClient, fp: string, log: Log): Part {
   let seen = '';
   const look = async (pulse: Pulse) => {
@@ -34,16 +34,7 @@ function changeWatch(redis: RedisClient, fp: string, log: Log): Part {
     if (now !== seen || now === 'unknown') pulse.wake();
     seen = now;
   };
-  let told = steadyPulse();
-  const { name, start, drain } = repeat('changes', lookEveryMs, () => look(told), log);
-  return {
-    name,
-    start: (pulse = told) => {
-      told = pulse;
-      return start?.();
-    },
-    drain: () => drain?.(),
-  };
+  return evenIfIdle(repeat('changes', lookEveryMs, look, log));
 }
 
 async function readState(redis: RedisClient, fp: string): Promise<string> {
