@@ -80,3 +80,8 @@ export async function openApi(
   if (args[0] === 'worker') await until('it is ready', async () => (await call(null, '//readyz')).status === 200);
   return { harness, server, url, redis, redisPid: own.pid, token, call };
 }
+
+/** The environment of a person who knows only the server, not its Redis. */
+export async function overServer({ url, token }: Pick<Api, 'url' | 'token'>, role: Role = 'operate') {
+  return { EXPUNGE_SERVER: url, EXPUNGE_SERVER_TOKEN: await token(role), REDIS_URL: 'redis://127.0.0.1:1' };
+}

@@ -5,7 +5,7 @@ import { readAudit, readTargetAudit } from '../../../src/ledger/audit.ts';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { readAudit as readScheduleAudit } from '../../../src/schedule/schedule-store.ts';
-import { type Api, openApi } from '../../support/api.ts';
+import { type Api, openApi, overServer } from '../../support/api.ts';
 import { summaryIn } from '../../support/command.ts';
 import { atEndOfTests } from '../../support/harness.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
@@ -134,10 +134,6 @@ async function openThings(): Promise<{ api: Api; names: Names }> {
   const run = await liveRun(harness, 's-goes-on');
   const names = { ENDED: ended, PART: ended.slice(-4), WAITING: waiting, PLAN: plan, RUN: run, FP: target.fp };
   return { api, names: { ...names, URL: target.baseUrl } };
-}
-
-async function overServer({ url, token }: Api, role: 'read' | 'operate'): Promise<NodeJS.ProcessEnv> {
-  return { EXPUNGE_SERVER: url, EXPUNGE_SERVER_TOKEN: await token(role), REDIS_URL: 'redis://127.0.0.1:1' };
 }
 
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
-import { openApi } from '../../support/api.ts';
+import { openApi, overServer } from '../../support/api.ts';
 import { annotations } from '../../support/ids.ts';
 
 // Lists that a person has to see before they are deleted, through every way in. Nothing is sent where nobody looks.
@@ -13,13 +13,9 @@ const lists = [
 
 async function open() {
   const api = await openApi(onTestFinished, { objects: annotations(ids) });
-  const { harness, redis, url } = api;
+  const { harness, redis } = api;
   await noteTarget(redis, harness.target, Date.now());
-  const env = {
-    EXPUNGE_SERVER: url,
-    EXPUNGE_SERVER_TOKEN: await api.token('operate'),
-    REDIS_URL: 'redis://127.0.0.1:1',
-  };
+  const env = await overServer(api);
   const post = (path: string, body: object) => api.call('operate', path, { method: 'POST', ...body });
   const upload = (text: string, query = '') =>
     post(`/plans?target=${harness.target.fp}&resource=annotations${query}`, {

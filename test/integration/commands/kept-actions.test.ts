@@ -3,7 +3,7 @@ import { readAudit } from '../../../src/ledger/audit.ts';
 import { stopTarget } from '../../../src/ledger/steer-target.ts';
 import { readStops } from '../../../src/limiter/stop.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { openApi } from '../../support/api.ts';
+import { openApi, overServer } from '../../support/api.ts';
 import { type Harness, openHarness } from '../../support/harness.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { liveRun } from '../../support/live-run.ts';
@@ -157,9 +157,7 @@ describe('an action says what it changed, not what it wanted', () => {
     const run = await liveRun(harness, 'k-000006');
     const server = {
       ...as('ana').env,
-      EXPUNGE_SERVER: api.url,
-      EXPUNGE_SERVER_TOKEN: await api.token('operate'),
-      REDIS_URL: 'redis://127.0.0.1:1',
+      ...(await overServer(api)),
     };
     for (const options of [as('ana'), { env: server }]) {
       expect((await harness.expunge(['resume', run], options)).stderr).toContain(`Run ${run} was running already`);

@@ -3,7 +3,7 @@ import { openLedger } from '../../../src/ledger/ledger.ts';
 import { type HaltCode, type Run, readRun } from '../../../src/ledger/run.ts';
 import { type Target, targetOf } from '../../../src/model/target.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
-import { openApi } from '../../support/api.ts';
+import { openApi, overServer } from '../../support/api.ts';
 import type { CommandOptions } from '../../support/command.ts';
 import { minute, openScheduleHarness, someIds, start } from '../../support/schedule-harness.ts';
 import { writeTestRun } from '../ledger/lone-run.ts';
@@ -48,14 +48,7 @@ type Scene = Awaited<ReturnType<typeof openHalted>>;
 /** The environment of who works beside Redis, and of who knows a server only. */
 const ways: [string, (scene: Scene) => Promise<NodeJS.ProcessEnv>][] = [
   ['in Redis', async () => ({})],
-  [
-    'over a server',
-    async ({ url, token }) => ({
-      EXPUNGE_SERVER: url,
-      EXPUNGE_SERVER_TOKEN: await token('operate'),
-      REDIS_URL: 'redis://127.0.0.1:1',
-    }),
-  ],
+  ['over a server', (scene) => overServer(scene)],
 ];
 
 describe.each(ways)('resume --all --halted %s', (_, envOf) => {

@@ -6,7 +6,7 @@ import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { type RejectCode, rejectCodes } from '../../../src/model/row.ts';
 import type { Schedule } from '../../../src/schedule/schedule.ts';
 import { readSchedule } from '../../../src/schedule/schedule-store.ts';
-import { type Api, openApi } from '../../support/api.ts';
+import { type Api, openApi, overServer } from '../../support/api.ts';
 import { atEndOfTests } from '../../support/harness.ts';
 import { annotations } from '../../support/ids.ts';
 import { isFull } from '../../support/size.ts';
@@ -173,7 +173,7 @@ beforeAll(async () => {
     args: ['worker', '--http', '0'],
   });
   await noteTarget(api.redis, api.harness.target, Date.now());
-  env = { EXPUNGE_SERVER: api.url, EXPUNGE_SERVER_TOKEN: await api.token('operate'), REDIS_URL: 'redis://127.0.0.1:1' };
+  env = await overServer(api);
 });
 
 const inWords = (text: string) => text.replace(/\s+/g, ' ');

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { listSchedules } from '../../../src/schedule/schedule-store.ts';
-import { openApi } from '../../support/api.ts';
+import { openApi, overServer } from '../../support/api.ts';
 import { makeIds } from '../../support/ids.ts';
 import type { Done } from '../../support/processes.ts';
 import { know, knowDuringTests } from '../../support/resources.ts';
@@ -26,13 +26,11 @@ async function openServer(defined: object | null = atServer) {
       ),
     }),
   });
-  const { harness, redis, url, token } = api;
+  const { harness, redis } = api;
   await noteTarget(redis, harness.target, Date.now());
   const list = harness.list(ids);
   const over = {
-    EXPUNGE_SERVER: url,
-    EXPUNGE_SERVER_TOKEN: await token('operate'),
-    REDIS_URL: 'redis://127.0.0.1:1',
+    ...(await overServer(api)),
     EXPUNGE_TOKEN: '',
     EXPUNGE_STATE_DIR: `${harness.folder}/none`,
   };

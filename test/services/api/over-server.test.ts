@@ -1,22 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { Role } from '../../../src/model/role.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { type Api, openApi } from '../../support/api.ts';
+import { type Api, openApi, overServer } from '../../support/api.ts';
 import { summaryIn } from '../../support/command.ts';
 import { atEndOfTests } from '../../support/harness.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { liveRun } from '../../support/live-run.ts';
 import { until } from '../../support/processes.ts';
 import { listen, openRowsWay } from '../../support/rows-way.ts';
-
-const nowhere = 'redis://127.0.0.1:1';
-
-/** What an operator has who knows the server only. */
-async function overServer({ url, token }: Api, role: Role) {
-  return { EXPUNGE_SERVER: url, EXPUNGE_SERVER_TOKEN: await token(role), REDIS_URL: nowhere };
-}
 
 type Judge = (asked: IncomingMessage) => boolean | Promise<boolean>;
 

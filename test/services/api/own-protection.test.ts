@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { readSchedule } from '../../../src/schedule/schedule-store.ts';
-import { openApi } from '../../support/api.ts';
+import { openApi, overServer } from '../../support/api.ts';
 import { annotations } from '../../support/ids.ts';
 
 // A server with a file of protected ids of its own. What is said of that file goes with it: its column, and what is expected of it.
@@ -17,13 +17,9 @@ async function open(more: NodeJS.ProcessEnv = {}) {
       ...more,
     }),
   });
-  const { harness, redis, url } = api;
+  const { harness, redis } = api;
   await noteTarget(redis, harness.target, Date.now());
-  const env = {
-    EXPUNGE_SERVER: url,
-    EXPUNGE_SERVER_TOKEN: await api.token('operate'),
-    REDIS_URL: 'redis://127.0.0.1:1',
-  };
+  const env = await overServer(api);
   const upload = async (list: string[], query = '') => {
     const path = `/plans?target=${harness.target.fp}&resource=annotations${query}`;
     const headers = { 'content-type': 'text/plain' };

@@ -3,7 +3,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
-import { type Api, openApi } from '../../support/api.ts';
+import { type Api, openApi, overServer } from '../../support/api.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { until } from '../../support/processes.ts';
 import { relayRequests } from '../../support/relay.ts';
@@ -12,12 +12,10 @@ import { relayRequests } from '../../support/relay.ts';
 async function openWithTarget(count = 30) {
   const ids = makeIds('l', count);
   const api = await openApi(onTestFinished, { objects: annotations(ids) });
-  const { harness, redis, url, token } = api;
+  const { harness, redis } = api;
   await noteTarget(redis, harness.target, Date.now());
   const env = {
-    EXPUNGE_SERVER: url,
-    EXPUNGE_SERVER_TOKEN: await token('operate'),
-    REDIS_URL: 'redis://127.0.0.1:1',
+    ...(await overServer(api)),
     EXPUNGE_TOKEN: '',
     EXPUNGE_STATE_DIR: `${harness.folder}/none`,
   };

@@ -7,7 +7,7 @@ import type { Role } from '../../../src/model/role.ts';
 import { sharedQueueName } from '../../../src/queue/queues.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { readSchedule } from '../../../src/schedule/schedule-store.ts';
-import { openApi } from '../../support/api.ts';
+import { openApi, overServer } from '../../support/api.ts';
 import { annotations } from '../../support/ids.ts';
 import { relayRequests } from '../../support/relay.ts';
 import { storeSchedule } from '../../support/schedules.ts';
@@ -29,14 +29,10 @@ async function openWithSchedules(args = ['dashboard', '--port', '0']) {
     env: { EXPUNGE_CONFIG: config },
     args,
   });
-  const { harness, redis, url, token } = api;
+  const { harness, redis } = api;
   await noteTarget(redis, harness.target, Date.now());
   for (const name of ['one', 'other']) await storeSchedule(harness, name, definition, Date.now());
-  const envOf = async (role: Role) => ({
-    EXPUNGE_SERVER: url,
-    EXPUNGE_SERVER_TOKEN: await token(role),
-    REDIS_URL: 'redis://127.0.0.1:1',
-  });
+  const envOf = (role: Role) => overServer(api, role);
   return { ...api, envOf };
 }
 

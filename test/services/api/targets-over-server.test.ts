@@ -1,22 +1,17 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { readStops } from '../../../src/limiter/stop.ts';
-import type { Role } from '../../../src/model/role.ts';
 import { targetOf } from '../../../src/model/target.ts';
-import { type Api, openApi } from '../../support/api.ts';
+import { openApi, overServer } from '../../support/api.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { liveRun } from '../../support/live-run.ts';
-
-async function envOf({ url, token }: Api, role: Role) {
-  return { EXPUNGE_SERVER: url, EXPUNGE_SERVER_TOKEN: await token(role), REDIS_URL: 'redis://127.0.0.1:1' };
-}
 
 describe('actions to a target with --server', () => {
   test('stop a run that a worker deletes until they are undone', async () => {
     const ids = makeIds('s', 60);
     const api = await openApi(onTestFinished, { objects: annotations(ids) });
     const { harness } = api;
-    const env = await envOf(api, 'operate');
+    const env = await overServer(api, 'operate');
     const list = harness.list(ids);
     await harness.run([list, '--resource', 'annotations', '--detach', '--yes', '--rate', '40/s']);
     await harness.worker();
@@ -32,7 +27,7 @@ describe('actions to a target with --server', () => {
   test('stop and start all accounts of a base URL, also where only accounts with a name are known', async () => {
     const api = await openApi(onTestFinished, { objects: annotations(makeIds('a', 1)), account: 'acme' });
     const { harness, redis } = api;
-    const env = { ...(await envOf(api, 'operate')), EXPUNGE_ACCOUNT: '' };
+    const env = { ...(await overServer(api, 'operate')), EXPUNGE_ACCOUNT: '' };
     const targets = [harness.target, targetOf(harness.target.baseUrl, 'beta')];
     await liveRun(harness, 'a-1');
     await noteTarget(redis, targets[1]!, Date.now());

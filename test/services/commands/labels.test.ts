@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
-import { openApi } from '../../support/api.ts';
+import { openApi, overServer } from '../../support/api.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 
 const labels = ['--label', 'ticket=OPS-77', '--label', 'team=ops'];
@@ -15,7 +15,7 @@ function runIn({ stdout }: { stdout: string }): string {
 
 test('labels of a run choose it in lists and are in all that is said of it', async () => {
   const api = await openApi(onTestFinished, { objects: annotations(makeIds('l', 4)), account: 'acme' });
-  const { harness, redis, url, token, call } = api;
+  const { harness, redis, call } = api;
   await noteTarget(redis, harness.target, Date.now());
   harness.file('a.txt', 'l-0\nl-1\nnot-there\n');
   harness.file('b.txt', 'l-2\nl-3\n');
@@ -25,7 +25,7 @@ test('labels of a run choose it in lists and are in all that is said of it', asy
   expect(await harness.run(['b.txt', ...line, '--label', 'ticket=OPS-7'])).toMatchObject({ code: 0 });
   const run = runIn(labelled);
 
-  const env = { EXPUNGE_SERVER: url, EXPUNGE_SERVER_TOKEN: await token('read'), REDIS_URL: 'redis://127.0.0.1:1' };
+  const env = await overServer(api, 'read');
   for (const options of [{}, { env }]) {
     const found = async (wanted: string) => {
       const { stdout } = await harness.expunge(['runs', '--label', wanted, '--json'], options);
